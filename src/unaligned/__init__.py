@@ -1,0 +1,1 @@
+"""Distances between datasets that share no points, no features and no size."""

@@ -1,0 +1,103 @@
+"""Leaf validators: each takes a name and a value, and returns the value or raises."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import InputError, InputTypeError, OptionError
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IndexArray: TypeAlias = npt.NDArray[np.int64]
+RNGLike: TypeAlias = int | np.random.Generator | None
+
+
+def positive_int(name: str, value: object, *, minimum: int = 1) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise InputTypeError(
+            f"{name}={value!r} must be a whole number, not {type(value).__name__}."
+        )
+    if value < minimum:
+        raise InputError(f"{name}={value!r} must be at least {minimum}.")
+    return int(value)
+
+
+def real_number(
+    name: str, value: object, *, minimum: float = -math.inf, strict: bool = False
+) -> float:
+    """Return `value` as a finite float of at least (with `strict`, above) `minimum`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise InputTypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
+    number = float(value)
+    if not math.isfinite(number):
+        raise InputError(f"{name}={value!r} must be finite.")
+    if number < minimum or (strict and number == minimum):
+        rule = "above" if strict else "at least"
+        raise InputError(f"{name}={value!r} must be {rule} {minimum:g}.")
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    """Return `value` if it is True or False; 1, "yes" and the like are refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(f"{name}={value!r} must be True or False.")
+    return bool(value)
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
+    """Return `value` if it is one of the `allowed` words, else name the nearest one."""
+    choices = list(allowed)
+    if isinstance(value, str) and value in choices:
+        return value
+    raise InputError(
+        f"{name}={value!r} is not known.{did_you_mean(value, choices)} "
+        f"Choose one of: {', '.join(choices)}."
+    )
+
+
+def known_options(owner: str, options: Iterable[str], allowed: Iterable[str]) -> None:
+    """Refuse option names that `owner` does not have, naming the nearest one."""
+    choices = sorted(allowed)
+    for option in options:
+        if option not in choices:
+            raise OptionError(
+                f"{owner} has no option {option!r}.{did_you_mean(option, choices)} "
+                f"Its options are: {', '.join(choices) or 'none'}."
+            )
+
+
+def did_you_mean(value: object, choices: Iterable[str]) -> str:
+    """Return ' Did you mean ...?' for the choice nearest to `value`, or nothing."""
+    near = difflib.get_close_matches(str(value), list(choices), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def root_seed(rng: RNGLike) -> int:
+    """Turn the `rng` argument (SPEC 7: None, int, Generator) into one whole number.
+
+    None stands for 0, a departure from SPEC 7: a signature is then a function of the data
+    and the recipe alone, so caches agree between runs.
+    """
+    if rng is None:
+        return 0
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63))
+    if isinstance(rng, numbers.Integral) and not isinstance(rng, bool):
+        return positive_int("rng", rng, minimum=0)
+    raise InputTypeError(
+        f"rng={rng!r} must be None, a whole number or a numpy.random.Generator, "
+        f"not {type(rng).__name__}."
+    )
+
+
+def shape_of(value: Any) -> str:
+    """Describe a value's type and shape for an error message."""
+    shape = getattr(value, "shape", None)
+    return f"{type(value).__name__}{'' if shape is None else f' of shape {tuple(shape)}'}"

@@ -1,0 +1,107 @@
+"""Everything that `unaligned` raises or warns.
+
+The tree::
+
+    UnalignedError
+    ├── InputError (ValueError)          an argument or a dataset breaks a rule
+    │   ├── InputTypeError (TypeError)   it is of a type that cannot be read
+    │   ├── DegenerateDataError          the data has no geometry to compare
+    │   ├── OptionError                  an option that does not exist
+    │   └── FileError                    a file that cannot be read or written
+    ├── RecipeMismatchError              two signatures that were made differently
+    ├── NotApplicableError               a distance that cannot say anything here
+    ├── NumericalError                   a computation that broke down
+    └── MissingExtraError (ImportError)  an optional package is not installed
+
+    UnalignedWarning (UserWarning)
+    ├── DataWarning                      rows dropped, rows set aside
+    ├── SampleSizeWarning                sizes so different that LES is biased
+    ├── AccuracyWarning                  `tol` was not reached; the bound says by how much
+    └── IndefiniteWarning                the affinity is not positive semi-definite
+
+Every message names the argument, what arrived, the rule and the remedy.
+"""
+
+__all__ = [
+    "AccuracyWarning",
+    "DataWarning",
+    "DegenerateDataError",
+    "FileError",
+    "IndefiniteWarning",
+    "InputError",
+    "InputTypeError",
+    "MissingExtraError",
+    "NotApplicableError",
+    "NumericalError",
+    "OptionError",
+    "RecipeMismatchError",
+    "SampleSizeWarning",
+    "UnalignedError",
+    "UnalignedWarning",
+]
+
+
+class UnalignedError(Exception):
+    """Root of every error of this package."""
+
+
+class InputError(UnalignedError, ValueError):
+    """An argument or a dataset breaks a rule."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument is of a type that cannot be read."""
+
+
+class DegenerateDataError(InputError):
+    """The data has no geometry to compare, such as when all points are equal."""
+
+
+class OptionError(InputError):
+    """An option that the distance or the solver does not have."""
+
+
+class FileError(InputError):
+    """A file that cannot be read or written."""
+
+
+class RecipeMismatchError(UnalignedError):
+    """Two signatures were made with settings that do not allow a comparison."""
+
+
+class NotApplicableError(UnalignedError):
+    """A distance cannot say anything about these datasets."""
+
+
+class NumericalError(UnalignedError):
+    """A computation broke down for numerical reasons."""
+
+
+class MissingExtraError(UnalignedError, ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'unaligned[{extra}]'"
+        )
+
+
+class UnalignedWarning(UserWarning):
+    """Root of every warning of this package."""
+
+
+class DataWarning(UnalignedWarning):
+    """Rows were dropped or set aside."""
+
+
+class SampleSizeWarning(UnalignedWarning):
+    """Sample sizes differ so much that LES is biased."""
+
+
+class AccuracyWarning(UnalignedWarning):
+    """The wanted accuracy was not reached; the error bound says what was."""
+
+
+class IndefiniteWarning(UnalignedWarning):
+    """The affinity is not positive semi-definite."""

@@ -1,0 +1,1 @@
+"""The experiments of the paper, through the public API only."""

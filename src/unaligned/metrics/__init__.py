@@ -1,0 +1,1 @@
+"""From two datasets to one number."""

@@ -1,0 +1,98 @@
+"""The one noun of this layer: a symmetric matrix known by what it does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator
+
+from .._check import FloatArray
+
+
+class PSDOperator(LinearOperator):  # type: ignore[misc]
+    """A real symmetric positive semi-definite matrix of shape (n_samples, n_samples).
+
+    Subclasses say how to multiply (`_matmat`), and how to read the diagonal and single rows.
+    Solvers use nothing else, so dense, tiled and sparse operators serve them alike.
+
+    Attributes
+    ----------
+    definite
+        False where negative eigenvalues are possible (non-Euclidean metrics, k-NN kernels).
+        No bound that rests on positivity holds there.
+    entries_evaluated
+        How many kernel entries have been worked out so far; what the work cost.
+    """
+
+    definite: bool = True
+    entries_evaluated: int = 0
+
+    def __init__(self, n_samples: int) -> None:
+        super().__init__(dtype=np.dtype(np.float64), shape=(n_samples, n_samples))
+
+    @property
+    def n_samples(self) -> int:
+        """The number of rows, N."""
+        return int(self.shape[0])
+
+    @abstractmethod
+    def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
+        """Return the product with a block of vectors, (N, b) -> (N, b)."""
+
+    def _matvec(self, vector: npt.NDArray[Any]) -> FloatArray:
+        return self._matmat(np.reshape(vector, (-1, 1)))[:, 0]
+
+    def _adjoint(self) -> PSDOperator:
+        return self
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """Return the N diagonal entries."""
+
+    @abstractmethod
+    def rows(self, index: npt.ArrayLike) -> FloatArray:
+        """Return the rows with these positions, (len(index), N)."""
+
+    def to_dense(self) -> FloatArray:
+        """Return the whole matrix, (N, N), as a new array that the caller may overwrite."""
+        return self.rows(np.arange(self.n_samples))
+
+    def trace(self) -> float:
+        """Return the sum of the eigenvalues."""
+        return float(self.diagonal().sum())
+
+
+class MatrixOperator(PSDOperator):
+    """A matrix that is already there.
+
+    Examples
+    --------
+    >>> operator = MatrixOperator(np.diag([3.0, 1.0]))
+    >>> operator.trace()
+    4.0
+    """
+
+    def __init__(self, matrix: FloatArray, *, definite: bool = True) -> None:
+        super().__init__(matrix.shape[0])
+        self.matrix = matrix
+        self.definite = definite
+
+    def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
+        product: FloatArray = self.matrix @ block
+        return product
+
+    def diagonal(self) -> FloatArray:
+        """Return the N diagonal entries."""
+        return np.diagonal(self.matrix).copy()
+
+    def rows(self, index: npt.ArrayLike) -> FloatArray:
+        """Return the rows with these positions, (len(index), N)."""
+        rows: FloatArray = self.matrix[np.asarray(index)]
+        return rows
+
+    def to_dense(self) -> FloatArray:
+        """Return a copy of the matrix."""
+        return self.matrix.copy()

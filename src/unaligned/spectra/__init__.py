@@ -1,0 +1,1 @@
+"""From the action of a matrix to its leading eigenvalues, with certificates."""

@@ -1,0 +1,135 @@
+"""Spectrum, the solver interface, and the accuracy that is asked of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._check import FloatArray
+from ..operators.base import PSDOperator
+
+BOUND_KINDS = ("exact", "certified", "probabilistic", "expectation", "none")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What is wanted: a 2-norm error of the K values log(λ + γ) of at most `tol`."""
+
+    gamma: float = 1e-8
+    tol: float = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    r"""The K largest eigenvalues of an operator and what is known about their error.
+
+    What is known has one form for every solver: the true eigenvalues satisfy
+
+    .. math:: l_i \le \lambda_i \le u_i + e_i, \qquad e_i \ge 0, \qquad \sum_i e_i \le \tau .
+
+    Attributes
+    ----------
+    eigenvalues
+        Shape (K,), descending, clipped at 0.
+    lower, upper
+        Shape (K,): l and u.
+    slack
+        τ, what may be missing from all eigenvalues together, such as the trace of a residual.
+    bound_kind
+        `exact` (rounding only), `certified` (deterministic), `probabilistic` (holds but for an
+        unlucky start block), `expectation` (Proposition 2: holds on average) or `none`.
+    solver
+        The name of the solver that made it.
+    stats
+        What it cost and what happened on the way.
+    """
+
+    eigenvalues: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    slack: float
+    bound_kind: str
+    solver: str
+    stats: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def n_eigenvalues(self) -> int:
+        """The number of eigenvalues, K."""
+        return int(self.eigenvalues.size)
+
+    def truncate(self, n_eigenvalues: int) -> Spectrum:
+        """Return the spectrum of the first `n_eigenvalues` only; its bounds stay true."""
+        k = n_eigenvalues
+        return Spectrum(
+            self.eigenvalues[:k],
+            self.lower[:k],
+            self.upper[:k],
+            self.slack,
+            self.bound_kind,
+            self.solver,
+            self.stats,
+        )
+
+    def log_error(self, gamma: float) -> FloatArray:
+        """Bound abs(log(λᵢ + γ) - log(λ̂ᵢ + γ)) for each i, (K,); inf where nothing is known."""
+        upward = _log_ratio(self.upper + self.slack + gamma, self.eigenvalues + gamma)
+        downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
+        return np.maximum(np.maximum(upward, downward), 0.0)
+
+    def total_log_error(self, gamma: float) -> float:
+        """Bound the 2-norm of the error of the K values log(λ + γ).
+
+        The interval part is a plain norm. The slack is shared by all eigenvalues, so it can
+        hurt no more than when it all falls on the smallest: τ / (u_K + γ).
+        """
+        upward = _log_ratio(self.upper + gamma, self.eigenvalues + gamma)
+        downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
+        interval = np.linalg.norm(np.maximum(np.maximum(upward, downward), 0.0))
+        floor = self.upper + gamma
+        if not floor.min() > 0:
+            return float("inf") if self.slack > 0 else float(interval)
+        apart = np.linalg.norm(np.log1p(self.slack / floor))
+        return float(interval + min(apart, self.slack / floor.min()))
+
+
+class EigenSolver(ABC):
+    """A way from an operator to its K largest eigenvalues; instances are frozen settings."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def solve(
+        self,
+        operator: PSDOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+    ) -> Spectrum:
+        """Return the `n_eigenvalues` largest eigenvalues of `operator`."""
+
+
+def descending(eigenvalues: FloatArray) -> FloatArray:
+    """Sort eigenvalues from large to small and clip them at 0."""
+    return np.maximum(np.sort(eigenvalues)[::-1], 0.0)
+
+
+def rounding_error(operator: PSDOperator, largest: float) -> float:
+    """Return what floating point alone may do to an eigenvalue: √N · eps · λ₁.
+
+    The worst case of backward analysis has N in place of √N; the square root is what
+    independent roundings give, and was never exceeded when measured.
+    """
+    return float(np.sqrt(operator.n_samples) * np.finfo(np.float64).eps * max(largest, 0.0))
+
+
+def _log_ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return log(above / below), inf where below is not positive, 0 where both are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: FloatArray = np.log(above) - np.log(np.maximum(below, 0.0))
+    ratio[(above <= 0) & (below <= 0)] = 0.0
+    return ratio

@@ -1,0 +1,53 @@
+"""The whole dense matrix to LAPACK."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import eigvalsh
+
+from ..operators.base import PSDOperator
+from .base import Accuracy, EigenSolver, Spectrum, descending, rounding_error
+
+
+@dataclass(frozen=True)
+class Exact(EigenSolver):
+    """All eigenvalues by LAPACK, of which the K largest are kept.
+
+    Nothing but rounding stands between these values and the truth. O(N³) time (0.3 s at
+    N=1800, 13 s at 6000 on two cores), 8 N² bytes on top of the operator.
+
+    Examples
+    --------
+    >>> from unaligned.operators.base import MatrixOperator
+    >>> operator = MatrixOperator(np.diag([0.5, 1.0, 0.25]))
+    >>> Exact().solve(operator, 2, Accuracy(), np.random.default_rng(0)).eigenvalues
+    array([1. , 0.5])
+    """
+
+    name: ClassVar[str] = "exact"
+
+    def solve(
+        self,
+        operator: PSDOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+    ) -> Spectrum:
+        """Return the `n_eigenvalues` largest eigenvalues; `tol` and `rng` play no part."""
+        matrix = operator.to_dense()
+        values = eigvalsh(matrix, overwrite_a=True, check_finite=False)
+        eigenvalues = descending(values)[:n_eigenvalues]
+        rounding = rounding_error(operator, float(eigenvalues[0]))
+        negative = float(-values[values < 0].sum())
+        return Spectrum(
+            eigenvalues,
+            lower=np.maximum(eigenvalues - rounding, 0.0),
+            upper=eigenvalues + rounding,
+            slack=0.0,
+            bound_kind="exact" if operator.definite else "none",
+            solver=self.name,
+            stats={"negative_mass": negative / float(np.abs(values).sum() or 1.0)},
+        )
