@@ -2,14 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import pdist, squareform
 
+from .. import _check
 from .._check import FloatArray
-from .base import PSDOperator
+from ..errors import InputError
+from .bandwidth import scale_from_condensed
+from .base import MatrixOperator, PSDOperator
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """How points become an affinity.
+
+    Attributes
+    ----------
+    bandwidth
+        `"median"` or `"mean"` of the squared distances, or a number, which is σ² itself.
+    bandwidth_factor
+        σ² = bandwidth_factor · median(d²); the paper takes 2.
+    metric
+        `"euclidean"`, any metric of scikit-learn's `pairwise_distances`, or a callable.
+    """
+
+    bandwidth: str | float = "median"
+    bandwidth_factor: float = 2.0
+    metric: str | Callable[[FloatArray, FloatArray], float] = "euclidean"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bandwidth, str):
+            _check.one_of("bandwidth", self.bandwidth, ("median", "mean"))
+        else:
+            _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
+        _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)
+        if not (isinstance(self.metric, str) or callable(self.metric)):
+            raise InputError(f"metric={self.metric!r} must be the name of a metric or a callable.")
+
+
+def point_affinity(points: FloatArray, settings: KernelSettings) -> PSDOperator:
+    """Return the Gaussian affinity of points, (N, d), with its `sigma_squared`."""
+    condensed = pdist(points, "sqeuclidean")
+    scale = scale_from_condensed(
+        condensed, points.shape[0], settings.bandwidth, settings.bandwidth_factor
+    )
+    return GaussianAffinity(points, scale)
+
+
+def distance_affinity(distances: FloatArray, settings: KernelSettings) -> PSDOperator:
+    """Return the Gaussian affinity of a matrix of distances, (N, N), with `sigma_squared`."""
+    squared = distances**2
+    condensed = squareform(squared, checks=False)
+    scale = scale_from_condensed(
+        condensed, distances.shape[0], settings.bandwidth, settings.bandwidth_factor
+    )
+    squared /= -scale
+    affinity = MatrixOperator(np.exp(squared, out=squared))
+    affinity.sigma_squared = scale
+    return affinity
 
 
 class GaussianAffinity(PSDOperator):

@@ -25,9 +25,12 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         No bound that rests on positivity holds there.
     entries_evaluated
         How many kernel entries have been worked out so far; what the work cost.
+    sigma_squared
+        The kernel scale σ², or None where there is no kernel.
     """
 
     definite: bool = True
+    sigma_squared: float | None = None
     entries_evaluated: int = 0
 
     def __init__(self, n_samples: int) -> None:

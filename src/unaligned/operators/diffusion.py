@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from .._check import FloatArray
 from ..errors import DegenerateDataError
-from .base import PSDOperator
+from .affinity import KernelSettings, distance_affinity, point_affinity
+from .base import MatrixOperator, PSDOperator
 
 
 class DiffusionOperator(PSDOperator):
@@ -38,6 +39,7 @@ class DiffusionOperator(PSDOperator):
         super().__init__(affinity.n_samples)
         self.affinity = affinity
         self.definite = affinity.definite
+        self.sigma_squared = affinity.sigma_squared
 
     @property
     def entries_evaluated(self) -> int:  # type: ignore[override]
@@ -79,6 +81,18 @@ class DiffusionOperator(PSDOperator):
         matrix *= scaling[:, None]
         matrix *= scaling
         return matrix
+
+
+def build_operator(values: FloatArray, kind: str, settings: KernelSettings) -> PSDOperator:
+    """Return the operator whose eigenvalues describe `values` of this kind.
+
+    `points` and `distances` become a diffusion operator; an `spd` matrix is taken as it is.
+    """
+    if kind == "spd":
+        return MatrixOperator(values)
+    if kind == "distances":
+        return DiffusionOperator(distance_affinity(values, settings))
+    return DiffusionOperator(point_affinity(values, settings))
 
 
 def _require_positive(row_sums: FloatArray) -> None:
