@@ -1,0 +1,79 @@
+"""One file for arrays with a JSON header: a plain `.npz`, written atomically, never a pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import FileError
+
+_VERSION = 1
+_MOST_BYTES = 2**33  # a signature has kilobytes; more than this is not ours
+
+
+def write_archive(
+    path: str | os.PathLike[str],
+    format_name: str,
+    header: dict[str, Any],
+    arrays: dict[str, npt.NDArray[Any]],
+) -> Path:
+    """Write arrays and a JSON header to `path`; the file appears whole or not at all."""
+    target = Path(path)
+    text = json.dumps({"format": format_name, "version": _VERSION, **header}, ensure_ascii=False)
+    members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez_compressed(stream, **members)  # type: ignore[arg-type]
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target
+
+
+def read_archive(
+    path: str | os.PathLike[str], format_name: str
+) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return the header and the arrays of a file that `write_archive` made."""
+    source = Path(path)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+                raise FileError(f"{str(source)!r} unpacks to more than 8 GiB; it is not read.")
+        with np.load(source, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        header = json.loads(arrays.pop("header").tobytes().decode())
+        found, version = header.pop("format"), header.pop("version")
+    except OSError as error:
+        raise FileError(f"Cannot read {str(source)!r}: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, AttributeError) as error:
+        raise FileError(
+            f"{str(source)!r} is not a file that unaligned wrote, or it is damaged ({error})."
+        ) from error
+    if found != format_name:
+        raise FileError(f"{str(source)!r} holds {found!r}, not {format_name!r}.")
+    if version > _VERSION:
+        raise FileError(
+            f"{str(source)!r} has version {version}, this unaligned reads up to {_VERSION}. "
+            "Update unaligned."
+        )
+    return header, arrays
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

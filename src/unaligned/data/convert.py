@@ -1,0 +1,188 @@
+"""Anything array-like to a 2-D numeric ndarray, memmap or CSR array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._check import shape_of
+from ..errors import InputError, InputTypeError
+from .preprocess import Values
+
+
+def to_values(data: Any, label: str) -> Values:
+    """Return `data` as a 2-D numeric ndarray, memmap or CSR array without a needless copy.
+
+    Examples
+    --------
+    >>> to_values([[1, 2], [3, 4]], "the dataset").dtype.kind
+    'i'
+    """
+    values = _to_array(data, label)
+    _require_numeric(values.dtype, label)
+    if values.ndim != 2:
+        remedy = (
+            "Use values.reshape(-1, 1) for one feature, or values.reshape(1, -1) for one row."
+            if values.ndim == 1
+            else "Flatten each sample to one row: values.reshape(len(values), -1)."
+            if values.ndim > 2
+            else "Pass rows of features."
+        )
+        raise InputError(
+            f"{label} must be two-dimensional, rows × features; shape {values.shape} arrived. "
+            f"{remedy}"
+        )
+    if 0 in values.shape:
+        raise InputError(
+            f"{label} is empty: its shape is {tuple(values.shape)}. It needs rows and columns."
+        )
+    if isinstance(values, np.ndarray):
+        values = values.view()
+        values.flags.writeable = False
+    return values
+
+
+def _to_array(data: Any, label: str) -> Values:
+    if isinstance(data, np.ma.MaskedArray):
+        return data.filled(np.nan) if data.mask.any() else np.asarray(data)
+    if isinstance(data, np.ndarray):
+        return data if isinstance(data, np.memmap) else np.asarray(data)
+    if sparse.issparse(data):
+        csr = sparse.csr_array(data)
+        if not csr.has_canonical_format:
+            csr = csr.copy()
+            csr.sum_duplicates()
+        return csr
+    module = type(data).__module__.partition(".")[0]
+    if module in _BY_MODULE:
+        return _BY_MODULE[module](data, label)
+    if isinstance(data, (str, bytes)) or data is None:
+        raise InputTypeError(
+            f"{label} must be array-like (rows × features); {data!r} arrived. "
+            "Load files first, e.g. numpy.load(path) or pandas.read_csv(path)."
+        )
+    return _from_sequence(data, label)
+
+
+def _from_sequence(data: Any, label: str) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise InputError(
+            f"{label} cannot be read as a table of numbers ({error}). "
+            "All rows need the same length."
+        ) from None
+    if array.dtype == object and array.ndim == 0:
+        raise InputTypeError(
+            f"{label} must be array-like (rows × features), not {shape_of(data)}."
+        )
+    return array
+
+
+def _require_numeric(dtype: np.dtype[Any], label: str) -> None:
+    if dtype.kind in "biuf":
+        return
+    what = {
+        "O": "Python objects",
+        "U": "text",
+        "S": "bytes",
+        "c": "complex numbers",
+        "M": "dates",
+        "m": "time spans",
+        "V": "records",
+    }.get(dtype.kind, str(dtype))
+    raise InputTypeError(
+        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
+        "Convert it first, e.g. values.astype(float)."
+    )
+
+
+def _from_pandas(data: Any, label: str) -> npt.NDArray[Any]:
+    if data.ndim == 1:
+        return np.asarray(data.to_numpy())
+    bad = [
+        str(name)
+        for name, dtype in data.dtypes.items()
+        if getattr(dtype, "kind", "O") not in "biuf"
+    ]
+    _refuse_columns(bad, label)
+    has_missing = bool(data.isna().to_numpy().any())
+    return np.asarray(
+        data.to_numpy(dtype=np.float64, na_value=np.nan) if has_missing else data.to_numpy()
+    )
+
+
+def _from_polars(data: Any, label: str) -> npt.NDArray[Any]:
+    if hasattr(data, "collect"):
+        data = data.collect()
+    if not hasattr(data, "columns"):
+        return np.asarray(data.to_numpy())
+    numeric_or_bool = [dtype.is_numeric() or str(dtype) == "Boolean" for dtype in data.dtypes]
+    bad = [c for c, good in zip(data.columns, numeric_or_bool, strict=True) if not good]
+    _refuse_columns(bad, label)
+    return _columns([data[name].to_numpy() for name in data.columns], label)
+
+
+def _from_arrow(data: Any, label: str) -> npt.NDArray[Any]:
+    import pyarrow.types as types
+
+    def numeric(kind: Any) -> bool:
+        return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+    if not hasattr(data, "column_names"):
+        return np.asarray(data.to_numpy(zero_copy_only=False))
+    _refuse_columns([f.name for f in data.schema if not numeric(f.type)], label)
+    columns = [
+        np.asarray(column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else column)
+        for column in data.columns
+    ]
+    return _columns(columns, label)
+
+
+def _from_torch(data: Any, label: str) -> npt.NDArray[Any]:
+    tensor = data.detach().cpu()
+    if tensor.is_sparse or tensor.layout != _strided():
+        tensor = tensor.to_dense()
+    if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
+        tensor = tensor.float()  # NumPy has no bfloat16
+    return np.asarray(tensor.resolve_conj().numpy())
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
+
+
+def _from_anndata(data: Any, label: str) -> npt.NDArray[Any]:
+    raise InputTypeError(
+        f"{label} is an AnnData object, which holds several matrices. Say which one: "
+        "adata.X, adata.layers[...] or adata.obsm['X_pca']."
+    )
+
+
+def _columns(columns: list[npt.NDArray[Any]], label: str) -> npt.NDArray[Any]:
+    if not columns:
+        raise InputError(f"{label} is empty: it has no columns.")
+    return np.column_stack([c.astype(np.float64) if c.dtype == object else c for c in columns])
+
+
+def _refuse_columns(bad: list[str], label: str) -> None:
+    if bad:
+        shown = ", ".join(repr(name) for name in bad[:5]) + (", …" if len(bad) > 5 else "")
+        raise InputTypeError(
+            f"{label} has {len(bad)} columns that are not numeric: {shown}. "
+            "Drop or encode them first."
+        )
+
+
+_BY_MODULE = {
+    "pandas": _from_pandas,
+    "polars": _from_polars,
+    "pyarrow": _from_arrow,
+    "torch": _from_torch,
+    "anndata": _from_anndata,
+}

@@ -1,0 +1,225 @@
+"""Dataset: values of one kind, with a name and the preprocessing they ask for."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .. import _check
+from .._check import FloatArray
+from ..errors import DataWarning, InputError
+from .convert import to_values
+from .preprocess import Step, Values, apply_steps, parse_steps
+
+KINDS = ("points", "distances", "affinity", "spd", "graph")
+_BLOCK_BYTES = 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Values of one kind, a name, and how they are to be preprocessed.
+
+    Parameters
+    ----------
+    values
+        For `points`, rows are samples: shape (n_samples, n_features). The other kinds are
+        square and symmetric. Anything array-like is taken: ndarray, memmap, SciPy sparse, a
+        pandas, polars or Arrow table, a torch tensor, whatever has `__array__`. Arrays are not
+        copied; do not change them afterwards.
+    kind
+        `points`; `distances` (a distance matrix); `affinity` (a similarity matrix); `spd` (a
+        symmetric positive semi-definite matrix, its eigenvalues taken as they are, such as a
+        covariance); `graph` (an adjacency matrix).
+    name
+        How results call it.
+    metadata
+        Whatever should travel along; not used in any computation.
+    preprocess
+        Steps such as `["log1p", "pca:50"]`, points only; part of the recipe.
+    nan_policy
+        `"raise"` refuses NaN and infinity; `"omit"` drops such rows and says how many.
+
+    Examples
+    --------
+    >>> dataset = Dataset([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], name="three points")
+    >>> dataset
+    Dataset('three points', points, 3 × 2)
+    """
+
+    values: Values
+    kind: str = "points"
+    name: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    preprocess: tuple[str, ...] = field(default=(), kw_only=True)
+    nan_policy: str = field(default="raise", kw_only=True)
+    n_dropped: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        _check.one_of("kind", self.kind, KINDS)
+        _check.one_of("nan_policy", self.nan_policy, ("raise", "omit"))
+        if self.name is not None and not isinstance(self.name, str):
+            raise InputError(f"name={self.name!r} must be text or None.")
+        object.__setattr__(self, "preprocess", parse_steps(self.preprocess))
+        if self.preprocess and self.kind != "points":
+            raise InputError(
+                f"preprocess={self.preprocess!r} works on kind 'points', not {self.kind!r}."
+            )
+        values = to_values(self.values, self.label)
+        values, dropped = self._without_missing(values)
+        if self.kind != "points":
+            _require_symmetric(values, self.kind, self.label)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "n_dropped", dropped)
+
+    @property
+    def label(self) -> str:
+        """The name in quotes, or 'dataset' where there is none, for messages."""
+        return "the dataset" if self.name is None else f"dataset {self.name!r}"
+
+    @property
+    def n_samples(self) -> int:
+        """The number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.values.shape[1])
+
+    def prepared(self) -> Values:
+        """Return the values as float64 with the preprocessing done: ndarray, or CSR if sparse."""
+        values = self.values.astype(np.float64, copy=False)
+        if not sparse.issparse(values):
+            values = np.asarray(values)  # a memmap is read here, and here only
+        return apply_steps(values, self.preprocess)
+
+    def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
+        """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""
+        if n_rows is None:
+            n_rows = max(1, _BLOCK_BYTES // (8 * max(1, self.n_features)))
+        for start in range(0, self.n_samples, n_rows):
+            block = self.values[start : start + n_rows]
+            yield block.toarray() if sparse.issparse(block) else np.asarray(block)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of kind and values; the same for any memory order and any exact dtype."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.kind}:{self.values.shape}".encode())
+        if sparse.issparse(self.values):
+            for part in (self.values.indptr, self.values.indices):
+                digest.update(part.astype(np.int64).tobytes())
+            digest.update(self.values.data.astype(np.float64).tobytes())
+        else:
+            for block in self.blocks():
+                canonical = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
+                digest.update(canonical.data)
+        return digest.hexdigest()
+
+    def generator(self, seed: int) -> np.random.Generator:
+        """Return the generator that belongs to this data under a root seed."""
+        return np.random.default_rng([seed, int(self.fingerprint, 16)])
+
+    def with_options(
+        self,
+        *,
+        name: str | None = None,
+        preprocess: Step | Iterable[Step] | None = None,
+        nan_policy: str | None = None,
+    ) -> Dataset:
+        """Return the same values with another name, preprocessing or NaN policy."""
+        return replace(
+            self,
+            name=self.name if name is None else name,
+            preprocess=self.preprocess if preprocess is None else parse_steps(preprocess),
+            nan_policy=self.nan_policy if nan_policy is None else nan_policy,
+        )
+
+    def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
+        """Return `n_samples` rows drawn without replacement, in their old order."""
+        rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
+        values = self.values[rows]
+        return replace(self, values=values if self.kind == "points" else values[:, rows])
+
+    def _without_missing(self, values: Values) -> tuple[Values, int]:
+        bad = _rows_not_finite(values)
+        if not bad.size:
+            return values, 0
+        if self.nan_policy == "raise" or self.kind != "points":
+            remedy = (
+                "Fill them, or pass nan_policy='omit' to drop those rows."
+                if self.kind == "points"
+                else "Fill them, or leave those rows and columns out."
+            )
+            raise InputError(
+                f"{self.label} has NaN or infinite values in {bad.size} of {values.shape[0]} "
+                f"rows (first in row {bad[0]}). {remedy}"
+            )
+        if bad.size == values.shape[0]:
+            raise InputError(
+                f"{self.label} has NaN or infinite values in every row, so nan_policy='omit' "
+                "leaves nothing. Drop the columns that are never filled."
+            )
+        warnings.warn(
+            f"{self.label}: dropped {bad.size} of {values.shape[0]} rows with NaN or infinity.",
+            DataWarning,
+            stacklevel=4,
+        )
+        keep = np.ones(values.shape[0], dtype=bool)
+        keep[bad] = False
+        return values[keep], int(bad.size)
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f"{self.name!r}, "
+        steps = f", preprocess={list(self.preprocess)}" if self.preprocess else ""
+        return f"Dataset({name}{self.kind}, {self.n_samples} × {self.n_features}{steps})"
+
+
+def _rows_not_finite(values: Values) -> npt.NDArray[np.int64]:
+    """Return the positions of rows with NaN or infinity, block by block."""
+    if values.dtype.kind != "f":
+        return np.empty(0, dtype=np.int64)
+    if sparse.issparse(values):
+        row_of = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
+        return np.unique(row_of[~np.isfinite(values.data)])
+    step = max(1, _BLOCK_BYTES // (8 * max(1, values.shape[1])))
+    found = [
+        start + np.flatnonzero(~np.isfinite(values[start : start + step]).all(axis=1))
+        for start in range(0, values.shape[0], step)
+    ]
+    return np.concatenate(found)
+
+
+def _require_symmetric(values: Values, kind: str, label: str) -> None:
+    """Check what every matrix kind must be: square, symmetric, and of the right sign."""
+    if values.shape[0] != values.shape[1]:
+        raise InputError(
+            f"{label} of kind {kind!r} must be square; its shape is {tuple(values.shape)}. "
+            "For rows of features use kind='points'."
+        )
+    largest = float(abs(values).max())
+    asymmetry = float(abs(values - values.T).max())
+    if asymmetry > 1e-8 * largest:
+        raise InputError(
+            f"{label} of kind {kind!r} must be symmetric; entries differ from their mirror by up "
+            f"to {asymmetry:g}. Symmetrise it, e.g. (A + A.T) / 2."
+        )
+    if kind != "spd" and values.min() < 0:
+        raise InputError(
+            f"{label} of kind {kind!r} must not be negative; the smallest entry is "
+            f"{float(values.min()):g}."
+        )
+    diagonal: FloatArray = np.asarray(values.diagonal(), dtype=np.float64)
+    if kind == "distances" and np.abs(diagonal).max() > 1e-8 * largest:
+        raise InputError(
+            f"{label} of kind 'distances' must have a zero diagonal; the largest entry there is "
+            f"{np.abs(diagonal).max():g}. For similarities use kind='affinity'."
+        )

@@ -1,0 +1,180 @@
+"""Preprocessing steps, written as words so that they travel with the recipe.
+
+A step is a word (`"log1p"`), a word with a number (`"pca:50"`) or a pair (`("pca", 50)`);
+steps run in the order given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from .. import _check
+from .._check import FloatArray
+from ..errors import InputError, InputTypeError
+
+Step: TypeAlias = str | tuple[str, float]
+Values: TypeAlias = Any  # an ndarray or a SciPy CSR array; SciPy ships no types
+
+
+def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
+    """Return steps in their canonical form, a tuple of words such as `"pca:50"`.
+
+    Examples
+    --------
+    >>> parse_steps(["log1p", ("pca", 50)])
+    ('log1p', 'pca:50')
+    """
+    if steps is None:
+        return ()
+    if isinstance(steps, str) or _is_pair(steps):
+        steps = [steps]  # type: ignore[list-item]
+    if not isinstance(steps, Iterable):
+        raise InputTypeError(
+            f"preprocess={steps!r} must be a list of steps such as ['log1p', 'pca:50']."
+        )
+    return tuple(_canonical(step) for step in steps)
+
+
+def apply_steps(values: Values, steps: tuple[str, ...]) -> Values:
+    """Run canonical steps one after the other on (N, d) values, dense or CSR."""
+    for step in steps:
+        name, _, argument = step.partition(":")
+        run = STEPS[name]
+        values = run(values, float(argument)) if argument else run(values)
+    return values
+
+
+def normalize_total(values: Values, target: float = 1e4) -> Values:
+    """Scale each row to the same sum, as is done for counts; rows of zeros stay as they are."""
+    totals = np.asarray(values.sum(axis=1), dtype=np.float64).ravel()
+    if totals.min() < 0:
+        raise InputError(
+            f"preprocess step 'normalize_total' needs counts; row {int(totals.argmin())} sums "
+            f"to {totals.min():g}. Leave the step out for data that is not counts."
+        )
+    factors = np.divide(target, totals, out=np.ones_like(totals), where=totals > 0)
+    if sparse.issparse(values):
+        return sparse.csr_array(sparse.diags_array(factors) @ values)
+    return values * factors[:, None]
+
+
+def log1p(values: Values) -> Values:
+    """Return log(1 + x), which tames counts."""
+    smallest = values.min()
+    if smallest <= -1:
+        raise InputError(
+            f"preprocess step 'log1p' needs values above -1; the smallest is {smallest:g}. "
+            "Use 'arcsinh:<cofactor>' for data with negative values."
+        )
+    return values.log1p() if sparse.issparse(values) else np.log1p(values)
+
+
+def arcsinh(values: Values, cofactor: float) -> Values:
+    """Return arcsinh(x / cofactor), the usual scale of cytometry (150 flow, 5 mass)."""
+    scaled = values * (1.0 / cofactor)
+    return scaled.arcsinh() if sparse.issparse(values) else np.arcsinh(scaled)
+
+
+def standardize(values: Values) -> Values:
+    """Bring every column to unit variance; constant columns are left at zero variance.
+
+    Sparse values are not centred: it would fill them, and the distances do not change.
+    """
+    if sparse.issparse(values):
+        mean = np.asarray(values.mean(axis=0)).ravel()
+        spread = np.sqrt(np.maximum(np.asarray((values**2).mean(axis=0)).ravel() - mean**2, 0.0))
+        return sparse.csr_array(values @ sparse.diags_array(1.0 / _nonzero(spread)))
+    return (values - values.mean(axis=0)) / _nonzero(values.std(axis=0))
+
+
+def pca(values: Values, n_components: float) -> FloatArray:
+    """Return the scores on the first principal components.
+
+    LAPACK where it is cheap, otherwise a randomized SVD with a fixed seed, so that the same
+    data always gets the same scores.
+    """
+    from sklearn.decomposition import PCA
+
+    n_samples, n_features = values.shape
+    k = int(n_components)
+    if k > min(n_samples, n_features):
+        raise InputError(
+            f"preprocess step 'pca:{k}' needs at least {k} rows and columns; the data has shape "
+            f"{(n_samples, n_features)}. Ask for fewer components."
+        )
+    if sparse.issparse(values):
+        solver = "covariance_eigh" if n_features <= 3000 else "arpack"
+        values = sparse.csr_matrix(values) if solver == "arpack" else values
+    else:
+        solver = "full" if min(n_samples, n_features) <= 1000 else "randomized"
+    model = PCA(k, svd_solver=solver, random_state=0)
+    scores: FloatArray = np.ascontiguousarray(model.fit_transform(values))
+    return scores
+
+
+STEPS: dict[str, Callable[..., Values]] = {
+    "normalize_total": normalize_total,
+    "log1p": log1p,
+    "arcsinh": arcsinh,
+    "standardize": standardize,
+    "pca": pca,
+}
+
+# The rule for the number behind a step's name: never, needed, or optional.
+_ARGUMENT = {"normalize_total": "optional", "arcsinh": "needed", "pca": "needed"}
+_EXAMPLE = {"arcsinh": "'arcsinh:150' (flow) or 'arcsinh:5' (mass)", "pca": "'pca:50'"}
+
+
+def _is_pair(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and not isinstance(value[1], (str, tuple))
+    )
+
+
+def _canonical(step: object) -> str:
+    if _is_pair(step):
+        name, argument = step  # type: ignore[misc]
+        given = True
+    elif isinstance(step, str):
+        name, colon, text = step.partition(":")
+        argument, given = _number(step, text), bool(colon)
+    else:
+        raise InputTypeError(
+            f"preprocess step {step!r} must be a word such as 'log1p' or 'pca:50'."
+        )
+    _check.one_of("preprocess step", name, STEPS)
+    rule = _ARGUMENT.get(name, "never")
+    if given and rule == "never":
+        raise InputError(f"preprocess step {name!r} takes no number; {argument!r} was given.")
+    if not given:
+        if rule == "needed":
+            raise InputError(f"preprocess step {name!r} needs a number: write {_EXAMPLE[name]}.")
+        return name
+    if name == "pca":
+        _check.positive_int(
+            "preprocess step 'pca'", int(argument) if argument == int(argument) else argument
+        )
+    number = _check.real_number(f"preprocess step {name!r}", argument, minimum=0.0, strict=True)
+    return f"{name}:{number:.17g}"
+
+
+def _number(step: str, text: str) -> float:
+    if not text:
+        return float("nan")
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            f"preprocess step {step!r}: {text!r} is not a number. Write it as 'pca:50'."
+        ) from None
+
+
+def _nonzero(spread: FloatArray) -> FloatArray:
+    return np.where(spread > 0, spread, 1.0)

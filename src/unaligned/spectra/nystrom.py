@@ -1,0 +1,127 @@
+"""The paper's own sketch, Algorithm 1, to the letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigh, qr, solve_triangular, svdvals
+
+from .. import _check
+from .._check import FloatArray
+from ..errors import InputError
+from ..operators.base import PSDOperator
+from .base import Accuracy, EigenSolver, Spectrum, descending, rounding_error
+from .bounds import sketch_bounds
+
+_MU = 2.2e-16
+
+
+@dataclass(frozen=True)
+class Nystrom(EigenSolver):
+    """Fixed-rank Nyström sketch, Algorithm 1 [alg:evalest] (Tropp et al., 2017).
+
+    Always an underestimate: by little where the spectrum decays fast, by 2 to 6 in the 2-norm of
+    log(λ + γ) where it decays slowly (digits, Gaussian noise). The certificate says which.
+    O(M N² + M² N) time, 8 N M bytes on top of the operator.
+
+    Attributes
+    ----------
+    sketch_size
+        M, the number of random vectors; None stands for 2K, or N where that is less.
+    bound
+        `"certified"`: trace(W) - trace(Ŵ_M) with the untruncated Ŵ_M, which always holds.
+        `"expectation"`: Proposition 2, which holds on average over the random vectors.
+        Either way `stats["proposition_2"]` has both parts of Proposition 2.
+
+    Examples
+    --------
+    >>> from unaligned.operators.base import MatrixOperator
+    >>> operator = MatrixOperator(np.diag(0.1 ** np.arange(10.0)))
+    >>> spectrum = Nystrom().solve(operator, 3, Accuracy(), np.random.default_rng(0))
+    >>> bool(abs(spectrum.eigenvalues - [1, 0.1, 0.01]).max() < 1e-3)
+    True
+    """
+
+    name: ClassVar[str] = "nystrom"
+    sketch_size: int | None = None
+    bound: str = "certified"
+
+    def __post_init__(self) -> None:
+        if self.sketch_size is not None:
+            _check.positive_int("sketch_size", self.sketch_size)
+        _check.one_of("bound", self.bound, ("certified", "expectation"))
+
+    def solve(
+        self,
+        operator: PSDOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+    ) -> Spectrum:
+        """Return estimates of the `n_eigenvalues` largest eigenvalues; `tol` plays no part."""
+        M = self._columns(operator.n_samples, n_eigenvalues)
+        squares, nu, how = _sketch(operator, M, rng)
+        eigenvalues = descending(squares[:n_eigenvalues] - nu)
+        # W + νI minus its sketch is positive semi-definite with this trace.
+        trace = operator.trace()
+        missing = max(trace + operator.n_samples * nu - float(squares.sum()), 0.0)
+        proposition = sketch_bounds(eigenvalues, trace, missing, M, accuracy.gamma)
+        rounding = rounding_error(operator, float(eigenvalues[0])) + nu
+        slack, kind = missing, "certified"
+        if self.bound == "expectation":
+            slack, kind = 1.5 * proposition.eigenvalue_sum, "expectation"
+        return Spectrum(
+            eigenvalues,
+            lower=np.maximum(eigenvalues - rounding, 0.0),
+            upper=eigenvalues + rounding,
+            slack=slack,
+            bound_kind=kind if operator.definite else "none",
+            solver=self.name,
+            stats={
+                "sketch_size": M,
+                "factorisation": how,
+                "missing_trace": missing,
+                "proposition_2": proposition._asdict(),
+            },
+        )
+
+    def _columns(self, n_samples: int, n_eigenvalues: int) -> int:
+        if self.sketch_size is None:
+            return min(2 * n_eigenvalues, n_samples)
+        if not n_eigenvalues <= self.sketch_size <= n_samples:
+            raise InputError(
+                f"sketch_size={self.sketch_size} must lie between n_eigenvalues={n_eigenvalues} "
+                f"and the number of samples, {n_samples}. Leave it out for 2K."
+            )
+        return self.sketch_size
+
+
+def _sketch(
+    operator: PSDOperator, sketch_size: int, rng: np.random.Generator
+) -> tuple[FloatArray, float, str]:
+    """Return Σ² of all M singular values, the shift ν, and how Ωᵀ Y was factorised."""
+    gaussian = rng.standard_normal((operator.n_samples, sketch_size))
+    Omega = qr(gaussian, mode="economic", overwrite_a=True, check_finite=False)[0]
+    Y: FloatArray = operator.matmat(Omega)
+    nu = _MU * float(np.linalg.norm(Y, 2))
+    Y += nu * Omega
+    B = Omega.T @ Y
+    B = (B + B.T) / 2
+    try:
+        C = cholesky(B, lower=True, check_finite=False)
+        factor: Any = solve_triangular(C, Y.T, lower=True, check_finite=False).T
+        how = "cholesky"
+    except LinAlgError:
+        # Rounding made B indefinite: the same sketch on the directions that are left. Dropping
+        # directions shrinks the sketch, so it stays an underestimate and the certificate holds.
+        weights, V = eigh(B)
+        kept = weights > max(nu, weights[-1] * sketch_size * np.finfo(np.float64).eps)
+        factor = (Y @ V[:, kept]) / np.sqrt(weights[kept])
+        how = f"cholesky failed; {int(kept.sum())} of {sketch_size} eigen-directions kept"
+    squares: FloatArray = np.zeros(sketch_size)
+    if factor.shape[1]:
+        sigma = svdvals(factor, overwrite_a=True, check_finite=False)
+        squares[: sigma.size] = sigma**2
+    return squares, nu, how
