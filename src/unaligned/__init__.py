@@ -1,1 +1,58 @@
-"""Distances between datasets that share no points, no features and no size."""
+"""Distances between datasets that share no points, no features and no size.
+
+>>> import numpy as np
+>>> import unaligned as ua
+>>> rng = np.random.default_rng(0)
+>>> a, b = rng.normal(size=(400, 3)), rng.normal(size=(300, 20))
+>>> ua.distance(a, b) > ua.distance(a, rng.normal(size=(400, 3)))
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import errors as errors
+    from .comparison import available as available
+    from .comparison import compare as compare
+    from .comparison import distance as distance
+    from .comparison import signature as signature
+    from .data.dataset import Dataset as Dataset
+    from .result import Comparison as Comparison
+    from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
+    from .spectra.bounds import log_hilbert_schmidt as log_hilbert_schmidt
+    from .spectra.signature import Signature as Signature
+
+# Where each public name lives. They are imported on first use, so that `import unaligned` is
+# quick and a script pays only for what it calls.
+_HOME = {
+    "Comparison": "result",
+    "Dataset": "data.dataset",
+    "Signature": "spectra.signature",
+    "available": "comparison",
+    "compare": "comparison",
+    "distance": "comparison",
+    "log_euclidean_bounds": "spectra.bounds",
+    "log_hilbert_schmidt": "spectra.bounds",
+    "signature": "comparison",
+}
+
+__all__ = [
+    "__version__",
+    "errors",
+    *sorted(_HOME),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module(".errors", __name__)
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

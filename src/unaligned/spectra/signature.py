@@ -35,8 +35,6 @@ class Recipe:
     bandwidth: str | float
     bandwidth_factor: float
     metric: str
-    n_neighbors: int | None
-    robust: bool
     preprocess: tuple[str, ...]
 
     kind: str = field(default="points", compare=False)
@@ -120,7 +118,7 @@ class Signature:
 
     @property
     def bound_kind(self) -> str:
-        """What stands behind the error bound: exact, certified, probabilistic, …"""
+        """What stands behind the error bound, such as `exact` or `certified`."""
         return self.spectrum.bound_kind
 
     @cached_property
@@ -186,12 +184,9 @@ class Signature:
     def from_parts(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Signature:
         """Return the signature that `to_parts` took apart."""
         recipe = dict(header["recipe"], preprocess=tuple(header["recipe"]["preprocess"]))
-        spectrum = Spectrum(
-            **{name: np.asarray(arrays[name], dtype=np.float64) for name in _ARRAYS},
-            slack=header["slack"],
-            bound_kind=header["bound_kind"],
-            solver=header["solver"],
-        )
+        eigenvalues, lower, upper = (np.asarray(arrays[name], dtype=float) for name in _ARRAYS)
+        known = (header["slack"], header["bound_kind"], header["solver"])
+        spectrum = Spectrum(eigenvalues, lower, upper, *known)
         identity = {name: header[name] for name in _IDENTITY}
         return Signature(spectrum, Recipe(**recipe), stats=header["stats"], **identity)
 

@@ -1,0 +1,106 @@
+"""What a matrix of distances looks like: maps of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import _check
+from ._check import FloatArray, RNGLike
+from .errors import InputError
+from .operators.affinity import KernelSettings, distance_affinity
+from .operators.diffusion import DiffusionOperator
+
+METHODS = ("mds", "metric-mds", "diffusion")
+
+
+def embed(
+    distances: FloatArray, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
+) -> FloatArray:
+    """Return coordinates whose mutual distances resemble a matrix of distances.
+
+    Parameters
+    ----------
+    distances
+        Shape (n, n), symmetric with a zero diagonal.
+    method
+        `"mds"`: classical scaling, exact for distances such as LES that are Euclidean.
+        `"metric-mds"`: stress minimised by SMACOF (scikit-learn).
+        `"diffusion"`: diffusion maps of the distance matrix, as in Section 5.2.
+    n_components
+        The number of coordinates.
+    rng
+        The start of `metric-mds`; the others are deterministic.
+
+    Returns
+    -------
+    coordinates
+        Shape (n, n_components).
+
+    Examples
+    --------
+    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
+    >>> np.ptp(embed(line, n_components=1)).round(6)
+    np.float64(3.0)
+    """
+    method = _check.one_of("method", method, METHODS)
+    k = _check.positive_int("n_components", n_components)
+    n = distances.shape[0]
+    if k >= n:
+        raise InputError(
+            f"n_components={k} needs more than {k} datasets; there are {n}. Ask for fewer."
+        )
+    if method == "mds":
+        return classical_mds(distances, k)
+    if method == "diffusion":
+        return diffusion_map(distances, k)
+    return _metric_mds(distances, k, _check.root_seed(rng))
+
+
+def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
+    """Return coordinates by classical scaling (Torgerson, 1952).
+
+    The leading eigenvectors of -J D² J / 2, J the centring matrix, scaled by the roots of their
+    eigenvalues. O(n³) time.
+    """
+    n = distances.shape[0]
+    centring = np.eye(n) - 1.0 / n
+    eigenvalues, U = np.linalg.eigh(-0.5 * centring @ distances**2 @ centring)
+    leading = np.argsort(eigenvalues)[::-1][:n_components]
+    roots = np.sqrt(np.maximum(eigenvalues[leading], 0.0))
+    return _with_fixed_signs(U[:, leading] * roots)
+
+
+def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
+    """Return the leading diffusion coordinates of a matrix of distances (Section 5.2).
+
+    Eqs. 1-4 with σ² = 2·median, as for points; the coordinates are the right eigenvectors of the
+    row-stochastic operator, each times its eigenvalue, the constant one left out.
+    """
+    operator = DiffusionOperator(distance_affinity(distances, KernelSettings()))
+    eigenvalues, U = np.linalg.eigh(operator.to_dense())
+    constant = U[:, -1:]  # √degree: the first eigenvector of the symmetric operator
+    leading = np.arange(eigenvalues.size - 2, eigenvalues.size - 2 - n_components, -1)
+    return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / constant)
+
+
+def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArray:
+    from inspect import signature
+
+    from sklearn.manifold import MDS
+
+    # scikit-learn is renaming these options; ask for what this version calls them.
+    known = signature(MDS).parameters
+    options = (
+        {"metric": "precomputed"} if "metric_mds" in known else {"dissimilarity": "precomputed"}
+    )
+    if "init" in known:
+        options["init"] = "random"
+    model = MDS(n_components, n_init=8, random_state=seed % 2**32, **options)
+    return _with_fixed_signs(np.asarray(model.fit_transform(distances)))
+
+
+def _with_fixed_signs(coordinates: FloatArray) -> FloatArray:
+    """Make the largest entry of each column positive: signs are arbitrary, pictures are not."""
+    largest = np.abs(coordinates).argmax(axis=0)
+    signs = np.sign(coordinates[largest, np.arange(coordinates.shape[1])])
+    return coordinates * np.where(signs == 0, 1.0, signs)

@@ -1,0 +1,269 @@
+"""Distance, and the family of distances that compare spectra of one operator."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+
+from .. import _check, _settings
+from .._check import FloatArray
+from ..data.dataset import Dataset
+from ..errors import InputError, RecipeMismatchError
+from ..operators.affinity import KernelSettings
+from ..operators.base import PSDOperator
+from ..operators.diffusion import build_operator
+from ..spectra.auto import resolve_solver
+from ..spectra.base import Accuracy, EigenSolver
+from ..spectra.signature import Recipe, Signature
+
+DEFAULT_EIGENVALUES = 200
+
+
+class Distance(ABC):
+    """A way from two datasets to one number; instances are frozen settings.
+
+    `describe` runs once per dataset, `compare` once per pair of descriptors.
+
+    Attributes
+    ----------
+    name
+        The name by which `ua.distance` knows it.
+    summary
+        One line for the table of distances.
+    cost
+        What it costs, for the same table.
+    same_features, paired_rows
+        What it needs: columns that mean the same in both datasets; rows that belong together.
+    symmetric
+        Whether d(A, B) = d(B, A).
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    cost: ClassVar[str]
+    same_features: ClassVar[bool] = False
+    paired_rows: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
+
+    @classmethod
+    def from_options(cls, options: dict[str, Any]) -> Self:
+        """Return the distance with these flat options, refusing unknown ones."""
+        _check.known_options(f"distance {cls.name!r}", options, _settings.option_names(cls))
+        return _settings.from_options(cls, options)
+
+    def options(self) -> dict[str, Any]:
+        """Return the settings as `from_options` takes them."""
+        return _settings.to_options(self)
+
+    def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
+        """Return the distance with what depends on the whole collection settled."""
+        return self
+
+    @abstractmethod
+    def describe(self, dataset: Dataset, seed: int) -> Any:
+        """Return the descriptor of one dataset."""
+
+    @abstractmethod
+    def compare(self, first: Any, second: Any) -> float:
+        """Return the distance between two descriptors."""
+
+    def error_bound(self, first: Any, second: Any) -> float:
+        """Return a bound on the error of `compare`; NaN where none is known."""
+        return float("nan")
+
+    def objection(self, first: Dataset, second: Dataset) -> str | None:
+        """Return why the distance does not apply to this pair, or None."""
+        if self.paired_rows and first.n_samples != second.n_samples:
+            return (
+                f"it compares row i with row i, and {first.label} has {first.n_samples} rows "
+                f"where {second.label} has {second.n_samples}"
+            )
+        if self.same_features and first.n_features != second.n_features:
+            return (
+                f"it needs the same features, and {first.label} has {first.n_features} columns "
+                f"where {second.label} has {second.n_features}"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class SignatureSettings:
+    """Everything that decides a signature besides the data.
+
+    Attributes
+    ----------
+    n_eigenvalues
+        K; None stands for min(200, the smallest N of the collection).
+    gamma
+        The regularisation γ of log(λ + γ).
+    solver
+        A name, or an `EigenSolver` with settings of its own.
+    sketch_size
+        M of Algorithm 1, with `solver="nystrom"`.
+    tol
+        The wanted 2-norm of the error of the K values log(λ + γ).
+    kernel
+        How points become an affinity.
+    """
+
+    n_eigenvalues: int | None = None
+    gamma: float = 1e-8
+    solver: str | EigenSolver = "auto"
+    sketch_size: int | None = None
+    tol: float = 1e-4
+    kernel: KernelSettings = field(default_factory=KernelSettings)
+
+    def __post_init__(self) -> None:
+        if self.n_eigenvalues is not None:
+            _check.positive_int("n_eigenvalues", self.n_eigenvalues)
+        _check.real_number("gamma", self.gamma, minimum=0.0)
+        _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+        resolve_solver(self.solver, self.sketch_size)
+
+
+@dataclass(frozen=True)
+class SpectralDistance(Distance):
+    """A distance between the leading eigenvalues of one operator per dataset.
+
+    The descriptor is a `Signature`; subclasses only say how two of them are compared.
+    """
+
+    settings: SignatureSettings = field(default_factory=SignatureSettings)
+
+    def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
+        """Settle K for the whole collection; a K that some dataset cannot have is refused."""
+        k = self.settings.n_eigenvalues
+        given = {d.n_eigenvalues for d in datasets if isinstance(d, Signature)}
+        fresh = [d for d in datasets if isinstance(d, Dataset)]
+        if k is None:
+            sizes = [d.n_samples for d in fresh]
+            k = min(given) if given else min([DEFAULT_EIGENVALUES, *sizes])
+        for dataset in fresh:
+            _require_enough(k, dataset)
+        return replace(self, settings=replace(self.settings, n_eigenvalues=k))
+
+    def describe(self, dataset: Dataset, seed: int) -> Signature:
+        """Return the signature of one dataset (Algorithm 2, its first loop)."""
+        return compute_signature(dataset, self.settings, seed)
+
+    def compare(self, first: Signature, second: Signature) -> float:
+        """Return the distance, after making sure that the two may be compared."""
+        require_comparable(first, second)
+        return self.between(first, second)
+
+    @abstractmethod
+    def between(self, first: Signature, second: Signature) -> float:
+        """Return the distance between two comparable signatures."""
+
+
+def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signature:
+    """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ)."""
+    k = settings.n_eigenvalues or min(DEFAULT_EIGENVALUES, dataset.n_samples)
+    _require_enough(k, dataset)
+    started = time.perf_counter()
+    operator = operator_of(dataset, settings.kernel)
+    built = time.perf_counter()
+    solver = resolve_solver(settings.solver, settings.sketch_size)
+    accuracy = Accuracy(settings.gamma, settings.tol)
+    spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
+    solved = time.perf_counter()
+    if settings.gamma == 0 and spectrum.eigenvalues[-1] <= 0:
+        raise InputError(
+            f"gamma=0 needs {k} positive eigenvalues; {dataset.label} has only "
+            f"{int((spectrum.eigenvalues > 0).sum())}. Give a positive gamma, or a smaller "
+            "n_eigenvalues."
+        )
+    stats = {
+        "seconds_operator": built - started,
+        "seconds_solver": solved - built,
+        "kernel_entries": operator.entries_evaluated,
+        "rows_dropped": dataset.n_dropped,
+        **spectrum.stats,
+    }
+    return Signature(
+        spectrum,
+        _recipe(dataset, settings, seed),
+        dataset.n_samples,
+        dataset.n_features,
+        operator.sigma_squared,
+        dataset.name,
+        dataset.fingerprint,
+        stats,
+    )
+
+
+def require_comparable(first: Signature, second: Signature) -> None:
+    """Refuse two signatures of different recipes or lengths, saying what differs."""
+    first.recipe.require_same(second.recipe)
+    if first.n_eigenvalues != second.n_eigenvalues:
+        shorter = min(first.n_eigenvalues, second.n_eigenvalues)
+        raise RecipeMismatchError(
+            f"These signatures have {first.n_eigenvalues} and {second.n_eigenvalues} values. "
+            f"Cut the longer one with .truncate({shorter}), or compute both with one "
+            "n_eigenvalues."
+        )
+
+
+def operator_of(dataset: Dataset, kernel: KernelSettings) -> PSDOperator:
+    """Return the operator of a dataset; what is wrong with the data is said with its name."""
+    values = dataset.prepared()
+    if dataset.kind == "spd":
+        _require_psd(values, dataset.label)
+    try:
+        return build_operator(values, dataset.kind, kernel)
+    except InputError as error:
+        raise type(error)(f"{dataset.label}: {error}") from error
+
+
+def _require_psd(matrix: FloatArray, label: str) -> None:
+    shift = 1e-10 * max(float(np.trace(matrix)), np.finfo(np.float64).tiny)
+    try:
+        cholesky(matrix + shift * np.eye(matrix.shape[0]), overwrite_a=True)
+    except LinAlgError:
+        raise InputError(
+            f"{label} of kind 'spd' has negative eigenvalues. "
+            "For a similarity matrix that is not positive use kind='affinity'."
+        ) from None
+
+
+def _require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
+    if n_eigenvalues > dataset.n_samples:
+        raise InputError(
+            f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "
+            f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues or leave it out."
+        )
+
+
+def _recipe(dataset: Dataset, settings: SignatureSettings, seed: int) -> Recipe:
+    from .. import __version__
+
+    kernel = settings.kernel
+    free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
+    operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
+    metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
+    return Recipe(
+        gamma=settings.gamma,
+        kernel=operator,
+        bandwidth="none" if free else kernel.bandwidth,
+        bandwidth_factor=1.0 if free else kernel.bandwidth_factor,
+        metric=metric,
+        preprocess=dataset.preprocess,
+        kind=dataset.kind,
+        solver=resolve_solver(settings.solver, settings.sketch_size).name,
+        tol=settings.tol,
+        seed=seed,
+        version=__version__,
+    )
+
+
+def metric_name(metric: str | Callable[..., float]) -> str:
+    """Return the name under which a recipe records a metric."""
+    if isinstance(metric, str):
+        return metric
+    return f"{metric.__module__}.{getattr(metric, '__qualname__', type(metric).__name__)}"

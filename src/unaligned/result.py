@@ -1,0 +1,303 @@
+"""Comparison: the distances, and everything one does with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _check, engine
+from ._check import FloatArray, RNGLike
+from .data.archive import read_archive, write_archive
+from .data.dataset import Dataset
+from .errors import FileError, InputError
+from .metrics.base import Distance
+from .spectra.signature import Signature
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_FORMAT = "unaligned-comparison"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Distances between datasets, square (within one collection) or rectangular (between two).
+
+    Attributes
+    ----------
+    names, reference_names
+        What the rows and the columns are; the same where the comparison is square.
+    distances
+        Shape (n, n) or (n, m).
+    error_bounds
+        Of the same shape: the true distance is no further away than this. NaN where the
+        distance has no bound.
+    distance
+        The distance with all its settings; None after loading one that could not be saved.
+    seed
+        The root seed that `rng` gave.
+    """
+
+    names: tuple[str, ...]
+    reference_names: tuple[str, ...]
+    distances: FloatArray
+    error_bounds: FloatArray
+    distance: Distance | None
+    distance_name: str
+    options: Mapping[str, Any]
+    seed: int
+    is_square: bool = True
+    _descriptors: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _references: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def signatures(self) -> dict[str, Signature]:
+        """The signatures by name, references included; empty for distances without them."""
+        everything = {**self._references, **self._descriptors}
+        return {name: s for name, s in everything.items() if isinstance(s, Signature)}
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Any:
+        """Return one distance, `c["a", "b"]`, or a row of them as a Series, `c["a"]`."""
+        if isinstance(key, tuple):
+            row, column = key
+            i = _position(row, self.names, "row")
+            return float(self.distances[i, _position(column, self.reference_names, "column")])
+        i = _position(key, self.names, "row")
+        return self.to_frame().iloc[i]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the distances as a DataFrame with names on both sides."""
+        import pandas as pd
+
+        return pd.DataFrame(self.distances, index=self.names, columns=self.reference_names)
+
+    def add(self, datasets: Mapping[str, Any], *, progress: bool | None = None) -> Comparison:
+        """Return a comparison with more datasets; nothing that is known is computed again.
+
+        Parameters
+        ----------
+        datasets
+            A dict of name -> data, with names that are not there yet.
+
+        Examples
+        --------
+        >>> import unaligned as ua
+        >>> rng = np.random.default_rng(0)
+        >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
+        >>> more = ua.compare(clouds, n_eigenvalues=20).add({"ball": rng.normal(size=(99, 3))})
+        >>> more.distances.shape
+        (3, 3)
+        """
+        from .comparison import collect  # upward, at call time only
+
+        if self.distance is None or not self._descriptors:
+            raise InputError(
+                f"This comparison cannot grow: distance {self.distance_name!r} keeps nothing that "
+                "a file can hold. Run compare() on all datasets again."
+            )
+        taken = [name for name in datasets if name in self.names]
+        if taken:
+            raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
+        added = collect("datasets", datasets, self.distance, self._example())
+        known = {**self._descriptors, **added}
+        references = None if self.is_square else dict(self._references)
+        return fill(self.distance, known, references, seed=self.seed, progress=progress, old=self)
+
+    def embed(
+        self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
+    ) -> FloatArray:
+        """Return a map of the datasets, (n, n_components); see `unaligned.embedding.embed`."""
+        from .embedding import embed  # upward, at call time only
+
+        return embed(self._square("embed"), method, n_components, rng=rng)
+
+    def linkage(self, method: str = "average") -> FloatArray:
+        """Return SciPy's linkage matrix of the datasets, (n - 1, 4), for `dendrogram`."""
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
+        _check.one_of("method", method, ("average", "single", "complete", "weighted"))
+        square = self._square("linkage")
+        if len(square) < 2:
+            raise InputError("linkage() needs at least two datasets; there is one.")
+        merged: FloatArray = linkage(squareform(square, checks=False), method, True)
+        return merged
+
+    def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
+        """Draw the comparison; `kind` is heatmap, embedding, spectra or dendrogram."""
+        from . import figures  # upward, at call time only
+
+        axes: Axes = figures.draw(self, kind, **options)
+        return axes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the comparison and its signatures to one file, atomically and without pickle."""
+        arrays = {"distances": self.distances, "error_bounds": self.error_bounds}
+        signatures: list[Any] = []
+        header = {
+            "names": self.names,
+            "reference_names": self.reference_names,
+            "distance": self.distance_name,
+            "options": _plain_options(self.options),
+            "restorable": _is_plain(self.options),
+            "seed": self.seed,
+            "is_square": self.is_square,
+            "signatures": signatures,
+        }
+        for side, store in (("row", self._descriptors), ("column", self._references)):
+            for name, item in store.items():
+                if isinstance(item, Signature):
+                    part, values = item.to_parts()
+                    arrays |= {f"{len(signatures)}_{key}": v for key, v in values.items()}
+                    signatures.append([side, name, part])
+        write_archive(path, _FORMAT, header, arrays)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Comparison:
+        """Read a comparison that `save` wrote."""
+        header, arrays = read_archive(path, _FORMAT)
+        try:
+            return _from_parts(header, arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileError(
+                f"{os.fspath(path)!r} lacks a part of a comparison: {error}."
+            ) from error
+
+    def _example(self) -> Any:
+        return next(iter(self._descriptors.values()))
+
+    def _square(self, what: str) -> FloatArray:
+        if not self.is_square:
+            raise InputError(
+                f"{what}() needs distances within one collection; this comparison is "
+                f"{len(self.names)} datasets against {len(self.reference_names)} references. "
+                "Compare them all in one collection."
+            )
+        return (self.distances + self.distances.T) / 2
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.names)} datasets" + (
+            "" if self.is_square else f" × {len(self.reference_names)} references"
+        )
+        return f"Comparison({self.distance_name}, {shape})"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.to_frame().round(4).to_string()}"
+
+
+def fill(
+    method: Distance,
+    rows: Mapping[str, Any],
+    columns: Mapping[str, Any] | None,
+    *,
+    seed: int,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    old: Comparison | None = None,
+) -> Comparison:
+    """Describe what is not described yet, and compare all pairs that are not compared yet."""
+    everything = [*rows.values(), *(columns or {}).values()]
+    fresh = {_identity(item): item for item in everything if isinstance(item, Dataset)}
+    described = engine.run(
+        lambda dataset: method.describe(dataset, seed),
+        list(fresh.values()),
+        n_jobs=n_jobs,
+        progress=progress,
+        description="describing",
+    )
+    known = dict(zip(fresh, described, strict=True))
+
+    def descriptor(item: Any) -> Any:
+        return known[_identity(item)] if isinstance(item, Dataset) else item
+
+    first = {name: descriptor(item) for name, item in rows.items()}
+    second = None if columns is None else {n: descriptor(item) for n, item in columns.items()}
+    distances, bounds = _all_pairs(method, first, second, old)
+    return Comparison(
+        tuple(first),
+        tuple(first if second is None else second),
+        distances,
+        bounds,
+        method,
+        method.name,
+        method.options(),
+        seed,
+        second is None,
+        first,
+        second or {},
+    )
+
+
+def _all_pairs(
+    method: Distance,
+    rows: Mapping[str, Any],
+    columns: Mapping[str, Any] | None,
+    old: Comparison | None,
+) -> tuple[FloatArray, FloatArray]:
+    first, second = list(rows.values()), list((rows if columns is None else columns).values())
+    distances, bounds = np.zeros((2, len(first), len(second)))
+    n = m = 0
+    if old is not None:
+        n, m = old.distances.shape
+        distances[:n, :m], bounds[:n, :m] = old.distances, old.error_bounds
+    mirror = columns is None and method.symmetric
+    for i, a in enumerate(first):
+        for j, b in enumerate(second):
+            if (i < n and j < m) or (mirror and j < i):
+                continue
+            distances[i, j] = method.compare(a, b)
+            bounds[i, j] = method.error_bound(a, b)
+            if mirror:
+                distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
+    return distances, bounds
+
+
+def _identity(dataset: Dataset) -> tuple[Any, ...]:
+    """Return what decides a descriptor, so that the same data is described once."""
+    return (dataset.fingerprint, dataset.kind, dataset.preprocess, dataset.name)
+
+
+def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
+    from .comparison import resolve_distance  # upward, at call time only
+
+    stores: dict[str, dict[str, Any]] = {"row": {}, "column": {}}
+    for number, (side, name, part) in enumerate(header["signatures"]):
+        own = {key: arrays[f"{number}_{key}"] for key in ("eigenvalues", "lower", "upper")}
+        stores[side][name] = Signature.from_parts(part, own)
+    restorable = header["restorable"]
+    method = resolve_distance(header["distance"], header["options"]) if restorable else None
+    return Comparison(
+        tuple(header["names"]),
+        tuple(header["reference_names"]),
+        arrays["distances"],
+        arrays["error_bounds"],
+        method,
+        header["distance"],
+        header["options"],
+        header["seed"],
+        header["is_square"],
+        stores["row"],
+        stores["column"],
+    )
+
+
+def _is_plain(options: Mapping[str, Any]) -> bool:
+    plain = (str, int, float, bool, type(None))
+    return all(isinstance(value, plain) for value in options.values())
+
+
+def _plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v if _is_plain({k: v}) else repr(v) for k, v in options.items()}
+
+
+def _position(name: str, names: Iterable[str], what: str) -> int:
+    known = list(names)
+    if name not in known:
+        near = _check.did_you_mean(name, known)
+        raise InputError(f"There is no {what} {name!r}.{near} Names: {', '.join(known)}.")
+    return known.index(name)
