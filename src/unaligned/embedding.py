@@ -7,7 +7,7 @@ import numpy as np
 from . import _check
 from ._check import FloatArray, RNGLike
 from .errors import InputError
-from .operators.affinity import KernelSettings, distance_affinity
+from .operators.base import MatrixOperator
 from .operators.diffusion import DiffusionOperator
 
 METHODS = ("mds", "metric-mds", "diffusion")
@@ -73,14 +73,21 @@ def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
 def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     """Return the leading diffusion coordinates of a matrix of distances (Section 5.2).
 
-    Eqs. 1-4 with σ² = 2·median, as for points; the coordinates are the right eigenvectors of the
-    row-stochastic operator, each times its eigenvalue, the constant one left out.
+    Eqs. 1-4 as for points, the coordinates being the right eigenvectors of the row-stochastic
+    operator, each times its eigenvalue, the constant one left out. A collection has tens of
+    datasets where a dataset has thousands of points, so σ² is twice the median of the
+    off-diagonal squares: with the zero diagonal in, few datasets would get too small a scale.
     """
-    operator = DiffusionOperator(distance_affinity(distances, KernelSettings()))
+    pairs = distances[np.triu_indices_from(distances, k=1)] ** 2
+    scale = 2.0 * float(np.median(pairs)) or 2.0 * float(pairs.mean())
+    if scale == 0:
+        return np.zeros((distances.shape[0], n_components))
+    affinity = np.exp(-(distances**2) / scale)
+    operator = DiffusionOperator(MatrixOperator(affinity))
     eigenvalues, U = np.linalg.eigh(operator.to_dense())
-    constant = U[:, -1:]  # √degree: the first eigenvector of the symmetric operator
+    root_degree = 1.0 / (operator.scaling * affinity.sum(axis=1))
     leading = np.arange(eigenvalues.size - 2, eigenvalues.size - 2 - n_components, -1)
-    return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / constant)
+    return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / root_degree[:, None])
 
 
 def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArray:
