@@ -41,6 +41,6 @@ def signature(points: Array, n_eigenvalues: int, gamma: float, rng: np.random.Ge
 
 
 def exact_signature(points: Array, n_eigenvalues: int, gamma: float) -> Array:
-    """The truth that errors are measured against: eigvalsh of the same operator."""
+    """Return the truth that errors are measured against: eigvalsh of the same operator."""
     eigenvalues = np.linalg.eigvalsh(diffusion_operator(points))[::-1][:n_eigenvalues]
     return np.log(np.maximum(eigenvalues, 0.0) + gamma)
