@@ -215,8 +215,9 @@ def fill(
     def descriptor(item: Any) -> Any:
         return known[_identity(item)] if isinstance(item, Dataset) else item
 
-    first = {name: descriptor(item) for name, item in rows.items()}
-    second = None if columns is None else {n: descriptor(item) for n, item in columns.items()}
+    method, settled = method.settle([descriptor(item) for item in everything])
+    first = dict(zip(rows, settled, strict=False))
+    second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
     distances, bounds = _all_pairs(method, first, second, old)
     return Comparison(
         tuple(first),

@@ -44,7 +44,7 @@ class AlignedDistance(Distance):
 
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return what `compare` needs of W + γI, (N, N)."""
-        W = operator_of(dataset, self.kernel).to_dense()
+        W = operator_of(dataset, self.kernel)[0].to_dense()
         gamma = self.gamma
         if gamma is None:
             gamma = 0.0 if dataset.kind == "spd" else 1e-8

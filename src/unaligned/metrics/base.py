@@ -12,14 +12,16 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from .. import _check, _settings
-from .._check import FloatArray
+from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import InputError, RecipeMismatchError
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
 from ..operators.diffusion import build_operator
+from ..operators.robust import outlying_rows
 from ..spectra.auto import resolve_solver
 from ..spectra.base import Accuracy, EigenSolver
+from ..spectra.decay import GAMMA_RANGE, suggest_gamma
 from ..spectra.signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
@@ -69,6 +71,10 @@ class Distance(ABC):
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return the descriptor of one dataset."""
 
+    def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
+        """Return the distance and all descriptors with what only they together decide."""
+        return self, list(descriptors)
+
     @abstractmethod
     def compare(self, first: Any, second: Any) -> float:
         """Return the distance between two descriptors."""
@@ -101,7 +107,7 @@ class SignatureSettings:
     n_eigenvalues
         K; None stands for min(200, the smallest N of the collection).
     gamma
-        The regularisation γ of log(λ + γ).
+        The regularisation γ of log(λ + γ); `"auto"` reads one γ off all spectra.
     solver
         A name, or an `EigenSolver` with settings of its own.
     sketch_size
@@ -113,7 +119,7 @@ class SignatureSettings:
     """
 
     n_eigenvalues: int | None = None
-    gamma: float = 1e-8
+    gamma: float | str = 1e-8
     solver: str | EigenSolver = "auto"
     sketch_size: int | None = None
     tol: float = 1e-4
@@ -122,7 +128,10 @@ class SignatureSettings:
     def __post_init__(self) -> None:
         if self.n_eigenvalues is not None:
             _check.positive_int("n_eigenvalues", self.n_eigenvalues)
-        _check.real_number("gamma", self.gamma, minimum=0.0)
+        if isinstance(self.gamma, str):
+            _check.one_of("gamma", self.gamma, ("auto",))
+        else:
+            _check.real_number("gamma", self.gamma, minimum=0.0)
         _check.real_number("tol", self.tol, minimum=0.0, strict=True)
         resolve_solver(self.solver, self.sketch_size)
 
@@ -152,6 +161,14 @@ class SpectralDistance(Distance):
         """Return the signature of one dataset (Algorithm 2, its first loop)."""
         return compute_signature(dataset, self.settings, seed)
 
+    def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
+        """Settle γ where it is `"auto"`: the largest that any of the spectra asks for."""
+        if self.settings.gamma != "auto":
+            return self, list(descriptors)
+        gamma = max(suggest_gamma(s.eigenvalues, s.n_samples)[0] for s in descriptors)
+        settled = replace(self, settings=replace(self.settings, gamma=gamma))
+        return settled, [signature.with_gamma(gamma) for signature in descriptors]
+
     def compare(self, first: Signature, second: Signature) -> float:
         """Return the distance, after making sure that the two may be compared."""
         require_comparable(first, second)
@@ -167,13 +184,23 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
     k = settings.n_eigenvalues or min(DEFAULT_EIGENVALUES, dataset.n_samples)
     _require_enough(k, dataset)
     started = time.perf_counter()
-    operator = operator_of(dataset, settings.kernel)
+    operator, aside = operator_of(dataset, settings.kernel)
+    if k > operator.n_samples:
+        raise InputError(
+            f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
+            f"{operator.n_samples} left after robust=True set {aside.size} aside. "
+            "Lower n_eigenvalues."
+        )
     built = time.perf_counter()
     solver = resolve_solver(settings.solver, settings.sketch_size)
-    accuracy = Accuracy(settings.gamma, settings.tol)
+    # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
+    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
+    accuracy = Accuracy(gamma, settings.tol)
     spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
     solved = time.perf_counter()
-    if settings.gamma == 0 and spectrum.eigenvalues[-1] <= 0:
+    if isinstance(settings.gamma, str):
+        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
+    if gamma == 0 and spectrum.eigenvalues[-1] <= 0:
         raise InputError(
             f"gamma=0 needs {k} positive eigenvalues; {dataset.label} has only "
             f"{int((spectrum.eigenvalues > 0).sum())}. Give a positive gamma, or a smaller "
@@ -184,11 +211,12 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
         "seconds_solver": solved - built,
         "kernel_entries": operator.entries_evaluated,
         "rows_dropped": dataset.n_dropped,
+        "rows_set_aside": aside.tolist(),
         **spectrum.stats,
     }
     return Signature(
         spectrum,
-        _recipe(dataset, settings, seed),
+        _recipe(dataset, settings, gamma, seed),
         dataset.n_samples,
         dataset.n_features,
         operator.sigma_squared,
@@ -210,13 +238,22 @@ def require_comparable(first: Signature, second: Signature) -> None:
         )
 
 
-def operator_of(dataset: Dataset, kernel: KernelSettings) -> PSDOperator:
-    """Return the operator of a dataset; what is wrong with the data is said with its name."""
+def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, IndexArray]:
+    """Return the operator of a dataset, and the rows that `robust` set aside.
+
+    What is wrong with the data is said with its name.
+    """
     values = dataset.prepared()
+    aside = np.empty(0, dtype=np.int64)
+    if kernel.robust:
+        if dataset.kind != "points":
+            raise InputError(f"robust=True works on points; {dataset.label} is {dataset.kind!r}.")
+        outlying = outlying_rows(values)
+        values, aside = values[~outlying], np.flatnonzero(outlying)
     if dataset.kind == "spd":
         _require_psd(values, dataset.label)
     try:
-        return build_operator(values, dataset.kind, kernel)
+        return build_operator(values, dataset.kind, kernel), aside
     except InputError as error:
         raise type(error)(f"{dataset.label}: {error}") from error
 
@@ -240,7 +277,7 @@ def _require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
         )
 
 
-def _recipe(dataset: Dataset, settings: SignatureSettings, seed: int) -> Recipe:
+def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: int) -> Recipe:
     from .. import __version__
 
     kernel = settings.kernel
@@ -248,11 +285,13 @@ def _recipe(dataset: Dataset, settings: SignatureSettings, seed: int) -> Recipe:
     operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
     metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
     return Recipe(
-        gamma=settings.gamma,
+        gamma=gamma,
         kernel=operator,
         bandwidth="none" if free else kernel.bandwidth,
         bandwidth_factor=1.0 if free else kernel.bandwidth_factor,
         metric=metric,
+        n_neighbors=None if free else kernel.n_neighbors,
+        robust=kernel.robust,
         preprocess=dataset.preprocess,
         kind=dataset.kind,
         solver=resolve_solver(settings.solver, settings.sketch_size).name,

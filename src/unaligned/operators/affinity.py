@@ -53,6 +53,9 @@ class KernelSettings:
     memory_limit
         How many bytes the matrix of a dense affinity may take; above, it works in tiles. None
         stands for a quarter of the available memory.
+    robust
+        Set gross outliers aside first (see `robust.outlying_rows`); points and the Euclidean
+        metric only.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class KernelSettings:
     metric: Metric = "euclidean"
     n_neighbors: int | None = None
     memory_limit: int | None = None
+    robust: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
@@ -79,6 +83,11 @@ class KernelSettings:
             _check.positive_int("n_neighbors", self.n_neighbors, minimum=2)
         if self.memory_limit is not None:
             _check.positive_int("memory_limit", self.memory_limit, minimum=0)
+        if _check.flag("robust", self.robust) and not is_euclidean(self.metric):
+            raise InputError(
+                f"robust=True works with metric='euclidean', not with metric={self.metric!r}. "
+                "Leave one of them out."
+            )
 
 
 def _check_metric(metric: object) -> None:
