@@ -155,14 +155,20 @@ class BlockLanczos:
         restored[:, order] = factor[:rank]
         basis = np.asfortranarray(basis[:, :rank])
         # The second pass comes after the normalisation, which magnifies what the first left.
-        self._project(basis, 0, beside)
-        squares, axes = np.linalg.eigh(basis.T @ basis)
-        # A direction that lies in Q after all was rounding, scaled up: drop it as well.
-        kept = squares > 0.01
-        lengths, axes = np.sqrt(squares[kept]), axes[:, kept]
+        # Another one follows where that was much (Kahan: twice is enough, if the second is tame).
+        for _ in range(4):
+            self._project(basis, 0, beside)
+            squares, axes = np.linalg.eigh(basis.T @ basis)
+            # A direction that lies in Q after all was rounding, scaled up: drop it as well.
+            kept = squares > 0.01
+            lengths, axes = np.sqrt(squares[kept]), axes[:, kept]
+            basis = basis @ (axes / lengths)
+            restored = (lengths[:, None] * axes.T) @ restored
+            if np.all(squares > 0.5):
+                break
         # Turned so that R is upper triangular in spite of the pivoting: T has bandwidth b.
-        turn, triangular = np.linalg.qr((lengths[:, None] * axes.T) @ restored)
-        return np.asfortranarray(basis @ ((axes / lengths) @ turn)), triangular
+        turn, triangular = np.linalg.qr(restored)
+        return np.asfortranarray(basis @ turn), triangular
 
     def _project(self, block: FloatArray, since: int, beside: FloatArray | None) -> None:
         """Take what Q from column `since` on (and `beside`) spans out of a block, in place."""
