@@ -118,7 +118,7 @@ def affordable_shift(theta: FloatArray, gamma: float, budget: float) -> float:
     >>> bool(np.isclose(affordable_shift(np.array([1.0, 0.5]), 0.0, np.log(1.2)), 0.6))
     True
     """
-    logs = np.log(np.maximum(theta, 0.0) + gamma)
+    logs = np.log(theta + gamma)
     low, high = float(logs[-1]), float(logs[0]) + min(budget, 20.0)
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -134,9 +134,9 @@ class _Snapshot:
         operator = basis.operator
         self.basis, self.k = basis, n_eigenvalues
         self.ritz = basis.ritz_values()
-        self.rounding = _rounding(operator, float(self.ritz[0]))
+        self.rounding = _rounding(operator, float(np.abs(self.ritz[[0, -1]]).max()))
         # A basis of fewer than K columns is no obstacle: clipped eigenvalues are at least 0.
-        self.theta = _leading(self.ritz, self.k, 0.0)
+        self.theta = np.maximum(_leading(self.ritz, self.k, 0.0), 0.0)
         self.remainder = np.inf
         if operator.definite:
             trace = operator.trace()
@@ -151,9 +151,9 @@ class _Snapshot:
     def spectrum(self, kind: str, upper: FloatArray, slack: float = 0.0) -> Spectrum:
         """Return the Ritz values with bounds that allow for rounding."""
         return Spectrum(
-            np.maximum(self.theta, 0.0),
+            self.theta,
             lower=np.maximum(self.theta - self.rounding, 0.0),
-            upper=np.maximum(upper, np.maximum(self.theta, 0.0)) + self.rounding,
+            upper=np.maximum(upper, self.theta) + self.rounding,
             slack=slack,
             bound_kind=kind if self.basis.operator.definite else "none",
             solver=Krylov.name,
@@ -284,7 +284,7 @@ def _leading(values: FloatArray, count: int, fill: float) -> FloatArray:
 
 
 def _rounding(operator: PSDOperator, largest: float) -> float:
-    """Return what floating point may do to a Ritz value, (2 √N + 16) · eps · λ₁.
+    """Return what floating point may do to a Ritz value, (2 √N + 16) · eps · ‖W‖.
 
     Twice the rounding of a dense solver, since products and orthogonalisation add theirs; the
     constant is for small N. Measured on flat spectra, where it is worst: at most 60 eps at
