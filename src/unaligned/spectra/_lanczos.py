@@ -11,7 +11,7 @@ from ..operators.base import PSDOperator
 
 EPS = float(np.finfo(np.float64).eps)
 PROBE_WIDTH = 16
-PROBE_STEPS = 16
+PROBE_STEPS = 12
 # Of one probe. A solve takes a handful of them, so together they stay below 1e-5.
 FAILURE_PROBABILITY = 1e-6
 
@@ -59,6 +59,7 @@ class BlockLanczos:
         self.blocks: list[FloatArray] = []
         self.couplings: list[FloatArray] = []
         self._scale = 0.0
+        self._product: FloatArray | None = None
         self._next, self.start = self._orthonormal(self._gaussian(width), 0.0)
 
     @property
@@ -76,14 +77,21 @@ class BlockLanczos:
         """R, the factor that couples the last block with the space outside of the basis."""
         return self.couplings[-1]
 
+    def ahead(self) -> FloatArray:
+        """Return the diagonal block of T that comes next; its product serves the next step."""
+        if self._product is None:
+            self._product = self.operator.matmat(self._next)
+        diagonal = self._next.T @ self._product
+        return np.asarray(0.5 * (diagonal + diagonal.T))
+
     def expand(self) -> None:
         """Take the next block into the basis, multiply it by W, and find the one after it."""
         block = self._next
         self.buffer[:, self.columns : self.columns + block.shape[1]] = block
         self.columns += block.shape[1]
-        product = self.operator.matmat(block)
-        diagonal = block.T @ product
-        self.blocks.append(0.5 * (diagonal + diagonal.T))
+        self.blocks.append(self.ahead())
+        product, self._product = self._product, None
+        assert product is not None  # `ahead` made it
         self._scale = max(self._scale, float(np.sqrt((product**2).sum(axis=0).max())))
         # Below this a direction is rounding, and knows nothing that a random one does not.
         basis, coupling = self._orthonormal(

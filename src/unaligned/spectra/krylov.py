@@ -15,11 +15,9 @@ from ..operators.base import PSDOperator
 from ._lanczos import EPS, PROBE_STEPS, PROBE_WIDTH, BlockLanczos, complement_norm
 from .base import Accuracy, EigenSolver, Spectrum, rounding_error
 
-# Columns between two checks grow by this factor: a check costs about as much as a few blocks.
-GROWTH = 1.15
-# The norms c of the complement, as shares of the shift τ, that a probe is asked to confirm.
-# Beyond 0.9 the correction BᵀB/(τ - c) is large whatever the basis.
-HOPED_SHARES = (0.9, 0.7)
+# The norm c of the complement, as a share of the shift τ, that a probe is asked to confirm:
+# beyond it the correction with 1/(τ - c) is large whatever the basis.
+HOPED_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -29,14 +27,18 @@ class Krylov(EigenSolver):
     Ritz values θ of T = QᵀWQ lie below the eigenvalues, θᵢ ≤ λᵢ (Cauchy). Residuals of Ritz
     pairs say nothing about an eigenvalue that the space never met, so the bound from above asks
     the complement. Let B be the part of WQ outside of Q, BᵀB = E RᵀR Eᵀ, and
-    c ≥ λ_max((I-QQᵀ)W(I-QQᵀ)). For every shift τ > c and every i
+    c ≥ λ_max(C), C = (I-QQᵀ)W(I-QQᵀ). For every shift τ > c and every i
 
-    .. math:: \lambda_i \le \max\bigl(\tau,\ \lambda_i(T + E R^T R E^T / (\tau - c))\bigr).
+    .. math:: \lambda_i \le \max\bigl(\tau,\ \lambda_i(T + E R^T M R E^T)\bigr), \qquad
+              M = \frac{(\tau - c) I + Q_{next}^T W Q_{next}}{\tau (\tau - c)}
+              \le \frac{I}{\tau - c} .
 
     *Proof.* In a basis that begins with Q, W = [[T, Bᵀ], [B, C]]. For t ≥ τ the matrix C - tI is
     negative definite, so by Haynsworth's inertia theorem W has as many eigenvalues above t as
-    T + Bᵀ(tI - C)⁻¹B, which is at most T + BᵀB/(τ - c). As this holds for all t ≥ τ, an ordered
-    eigenvalue above τ is at most its counterpart on the right. ∎
+    T + Bᵀ(tI - C)⁻¹B, which is at most T + Bᵀ(τI - C)⁻¹B. On [0, c] the convex 1/(τ - x) lies
+    below its chord, so (τI - C)⁻¹ ≤ ((τ - c)I + C)/(τ(τ - c)), and BᵀCB is known from the next
+    block. As this holds for all t ≥ τ, an ordered eigenvalue above τ is at most its counterpart
+    on the right. ∎ (Indefinite operators have no left end 0 and take I/(τ - c).)
 
     The shift is the largest that costs half of `tol` (see `affordable_shift`): near λ_K where
     the spectrum is slow, far above it where λ_K ≪ γ. What bounds c decides the kind:
@@ -49,13 +51,13 @@ class Krylov(EigenSolver):
     - `none`: the operator is indefinite. Then the largest algebraic eigenvalues are taken,
       clipped at 0, and the same test (which needs no positivity) only tells when to stop.
 
-    O(N² m + N m²) time for m columns (m·N kernel rows of a tiled operator per block of
-    `block_size`), 8 N (m + 256) bytes on top of the operator.
+    O(N² m + N m²) time for m columns, 8 N (m + 192) bytes on top of the operator, which is read
+    m / `block_size` times and once more for every step of a probe.
 
     Parameters
     ----------
     block_size
-        Columns per product; K/6, at least 8 and at most 64, where None.
+        Columns per product; K/6, at least 8 and at most 40, where None.
     max_columns
         The budget m, rounded up to whole blocks; the larger of 10 K and 1000 where None. When
         it is spent, what there is comes back with the bound it has and an `AccuracyWarning`.
@@ -89,7 +91,7 @@ class Krylov(EigenSolver):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues to `accuracy`, if the budget allows."""
         n, k = operator.n_samples, min(n_eigenvalues, operator.n_samples)
-        width = min(n, self.block_size or min(max(k // 6, 8), 64))
+        width = min(n, self.block_size or min(max(k // 6, 8), 40))
         limit = min(n, self.max_columns or max(10 * k, 1000))
         # Pages of the buffer that are never written cost nothing.
         capacity = min(n, limit + width + PROBE_WIDTH * PROBE_STEPS)
@@ -104,7 +106,8 @@ class Krylov(EigenSolver):
             spectrum = judge.verdict(final=spent)
             if spectrum is not None:
                 return judge.finished(spectrum)
-            check_at = int(GROWTH * basis.columns) + 1
+            # A check costs O(m² b), which is nothing beside O(N² b) until m nears N.
+            check_at = int((1.08 + 0.3 * basis.columns / n) * basis.columns) + 1
 
 
 def affordable_shift(theta: FloatArray, gamma: float, budget: float) -> float:
@@ -164,12 +167,17 @@ class _Snapshot:
         return spectrum.total_log_error(self.gamma) <= self.target
 
     def upper(self, complement: float, shift: float) -> FloatArray:
-        """Return max(τ, λᵢ(T + E RᵀR Eᵀ / (τ - c))), (K,); inf unless τ > c."""
+        """Return max(τ, λᵢ(T + E Rᵀ M R Eᵀ)), (K,); inf unless τ > c."""
         gap = shift - complement - self.rounding
         if not gap > 0:
             return np.full(self.k, np.inf)
         factor = self.basis.residual
-        values = self.basis.ritz_values((factor.T / gap) @ factor)
+        correction = factor.T @ factor / gap
+        if self.basis.operator.definite:
+            chord = self.basis.ahead() / gap
+            chord[np.diag_indices_from(chord)] += 1.0
+            correction = factor.T @ chord @ factor / shift
+        values = self.basis.ritz_values(correction)
         values = values + _rounding(self.basis.operator, float(values[0]))
         return np.maximum(_leading(values, self.k, shift), shift)
 
@@ -233,15 +241,12 @@ class _Judge:
         return spectrum if now.good(spectrum) else None
 
     def _from_complement(self, now: _Snapshot) -> Spectrum | None:
-        """Find a c that would suffice, and ask the complement whether it is below."""
+        """See whether a hoped-for c would suffice, and ask the complement whether it is true."""
         if not self._settled(now):
             return None
-        for share in HOPED_SHARES:
-            hoped = share * now.shift
-            spectrum = now.spectrum("probabilistic", now.upper(hoped, now.shift))
-            if now.good(spectrum):
-                break
-        else:
+        hoped = HOPED_SHARE * now.shift
+        spectrum = now.spectrum("probabilistic", now.upper(hoped, now.shift))
+        if not now.good(spectrum):
             return None
         if self.complement > hoped:
             self._probe(hoped)
