@@ -59,7 +59,7 @@ class BlockLanczos:
         self.blocks: list[FloatArray] = []
         self.couplings: list[FloatArray] = []
         self._scale = 0.0
-        self._product: FloatArray | None = None
+        self._product = np.empty((operator.n_samples, 0))
         self._next, self.start = self._orthonormal(self._gaussian(width), 0.0)
 
     @property
@@ -79,7 +79,7 @@ class BlockLanczos:
 
     def ahead(self) -> FloatArray:
         """Return the diagonal block of T that comes next; its product serves the next step."""
-        if self._product is None:
+        if self._product.shape[1] == 0:
             self._product = self.operator.matmat(self._next)
         diagonal = self._next.T @ self._product
         return np.asarray(0.5 * (diagonal + diagonal.T))
@@ -90,8 +90,7 @@ class BlockLanczos:
         self.buffer[:, self.columns : self.columns + block.shape[1]] = block
         self.columns += block.shape[1]
         self.blocks.append(self.ahead())
-        product, self._product = self._product, None
-        assert product is not None  # `ahead` made it
+        product, self._product = self._product, np.empty((block.shape[0], 0))
         self._scale = max(self._scale, float(np.sqrt((product**2).sum(axis=0).max())))
         # Below this a direction is rounding, and knows nothing that a random one does not.
         basis, coupling = self._orthonormal(
