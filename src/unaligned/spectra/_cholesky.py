@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
@@ -52,6 +54,7 @@ class PivotedCholesky:
 
     def __init__(self, operator: PSDOperator, capacity: int) -> None:
         self.operator = operator
+        self.capacity = capacity
         self.diagonal = np.asarray(operator.diagonal(), dtype=np.float64)
         self.landmarks: IndexArray = np.empty(0, dtype=np.int64)
         self.rows_read = 0
@@ -72,17 +75,21 @@ class PivotedCholesky:
         return self._store[: self.rank]
 
     @property
-    def residual(self) -> FloatArray:
-        """An upper bound of ρ, (N,): what is left of the diagonal, and what rounding may hide.
+    def hidden(self) -> FloatArray:
+        """What rounding has taken out of the residual, (N,), and made R not quite positive.
 
         A diagonal entry that went below 0 is rounding made visible, by the factorisation or
         already in the entries of the matrix: its row is charged twice that, and every row
         twice the mean of it.
         """
         excess = np.maximum(-self._left, 0.0)
-        residual: FloatArray = np.maximum(self._left, 0.0) + self._least
-        residual += 2.0 * (excess + excess.mean())
-        return residual
+        hidden: FloatArray = 2.0 * (excess + excess.mean())
+        return hidden
+
+    @property
+    def residual(self) -> FloatArray:
+        """An upper bound of ρ, (N,): what is left of the diagonal, and what rounding may hide."""
+        return np.maximum(self._left, 0.0) + self._least + self.hidden
 
     @property
     def exhausted(self) -> bool:
@@ -102,7 +109,7 @@ class PivotedCholesky:
         self.rows_read += proposals.size
         known = self.features[:, proposals]
         inner = rows[:, proposals] - known.T @ known
-        room = self._store.shape[0] - self.rank
+        room = self.capacity - self.rank
         triangle, kept = _pivoted(inner, float(self._least[proposals].max()), room)
         start, stop = self.rank, self.rank + kept.size
         block = self._store[start:stop]
@@ -119,7 +126,7 @@ class PivotedCholesky:
         """Draw rows with probability proportional to their residual, each at most once."""
         weights = np.where(self._left > self._least, self._left, 0.0)
         cumulative = np.cumsum(weights)
-        if not cumulative[-1] > 0 or self.rank == self._store.shape[0]:
+        if not cumulative[-1] > 0 or self.rank == self.capacity:
             return np.empty(0, dtype=np.int64)
         draws = rng.random(n_proposals) * cumulative[-1]
         found = np.searchsorted(cumulative, draws, side="right")
@@ -135,3 +142,121 @@ def _pivoted(inner: FloatArray, floor: float, most: int) -> tuple[FloatArray, In
     rank = max(1, min(int(rank), most))
     kept: IndexArray = np.asarray(order[:rank], dtype=np.int64) - 1
     return np.asfortranarray(np.tril(factor[:rank, :rank])), kept
+
+
+class FeatureBlock(NamedTuple):
+    """What is known of n rows of the matrix: all that the sums below need.
+
+    Each sum is over rows, so blocks of rows can come from memory, a file or a worker, and
+    their sums be added (`add`) in any order; nothing larger than (r, n) or (r, r) is kept.
+    """
+
+    features: FloatArray  # (r, n)
+    residual: FloatArray  # (n,), ρ
+    diagonal: FloatArray  # (n,), K_ii
+
+
+class Interval(NamedTuple):
+    """A vector and what is certain about it: lower ≤ truth ≤ upper, each (n,)."""
+
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Sums(NamedTuple):
+    """Sums over rows j with weights v, (p, n): Σ v φⱼ (r, p), Σ v √ρⱼ and Σ v √Kⱼⱼ, (p,)."""
+
+    features: FloatArray
+    residual: FloatArray
+    diagonal: FloatArray
+
+
+def weighted_sums(block: FeatureBlock, weights: FloatArray) -> Sums:
+    """Return the sums of one block of rows; add those of all blocks.
+
+    A weight may be inf (a row sum that may be 0); only the last sum keeps it.
+    """
+    finite = np.where(np.isfinite(weights), weights, 0.0)
+    return Sums(
+        block.features @ finite.T,
+        finite @ np.sqrt(block.residual),
+        weights @ np.sqrt(block.diagonal),
+    )
+
+
+def add(one: Sums, other: Sums) -> Sums:
+    """Return the sums of two sets of rows from those of each."""
+    return Sums(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+def density(block: FeatureBlock, ones: Sums, *, nonnegative: bool) -> Interval:
+    r"""Return the row sums :math:`\tilde d = K 1` of a block of rows, from the sums of ones.
+
+    .. math:: |\tilde d_i - \phi_i^T \textstyle\sum_j \phi_j - \rho_i|
+              \le \sqrt{\rho_i}\, (\textstyle\sum_j \sqrt{\rho_j} - \sqrt{\rho_i})
+
+    The residual's diagonal is known, so it is added and only the rest is a bound.
+    `nonnegative` entries sum to no less than the diagonal. O(n r).
+    """
+    value, error = _product(block, ones, 0, np.ones(block.residual.size))
+    least = block.diagonal if nonnegative else np.zeros_like(value)
+    most = np.sqrt(block.diagonal) * ones.diagonal[0]
+    lower = np.maximum(value - error, least)
+    upper = np.maximum(np.minimum(value + error, most), lower)
+    # Far from convergence features can sum to anything; a row sums to K_ii at the least.
+    return Interval(np.clip(np.maximum(value, block.diagonal), lower, upper), lower, upper)
+
+
+def inverse_weights(row_sums: Interval) -> FloatArray:
+    """Return 1/d̃ for the second sums, (3, n): the value, its lower and its upper limit."""
+    with np.errstate(divide="ignore"):
+        inverse: FloatArray = 1.0 / np.stack(list(row_sums))
+    return inverse[[0, 2, 1]]
+
+
+def squared_scaling(
+    block: FeatureBlock, row_sums: Interval, inverse: Sums, *, nonnegative: bool
+) -> Interval:
+    r"""Return :math:`s^2 = 1 / (\tilde d\, g)`, :math:`g = K (1/\tilde d)`, of a block of rows.
+
+    `inverse` are the sums with `inverse_weights`. For a kernel of nonnegative entries g grows
+    with 1/d̃ entry by entry; otherwise what 1/d̃ may be off by enters through
+    :math:`|K_{ij}| \le \sqrt{K_{ii} K_{jj}}`. O(n r).
+    """
+    weights = inverse_weights(row_sums)
+    value, error = _product(block, inverse, 0, weights[0])
+    if nonnegative:
+        small, below = _product(block, inverse, 1, weights[1])
+        large, above = _product(block, inverse, 2, weights[2])
+        lower, upper = np.maximum(small - below, block.diagonal * weights[1]), large + above
+    else:
+        spread = np.maximum(inverse.diagonal[2] - inverse.diagonal[1], 0.0)
+        error = error + np.sqrt(block.diagonal) * spread
+        lower, upper = np.maximum(value - error, 0.0), value + error
+    value = np.maximum(value, block.diagonal * weights[0])
+    lower = np.minimum(lower, value)
+    upper = np.maximum(upper, value)
+    with np.errstate(divide="ignore"):
+        squares = Interval(
+            1.0 / (row_sums.value * value),
+            1.0 / (row_sums.upper * upper),
+            1.0 / (row_sums.lower * lower),
+        )
+    return _at_most(squares, 1.0 / block.diagonal) if nonnegative else squares
+
+
+def _at_most(squares: Interval, most: FloatArray) -> Interval:
+    """Cut s² at 1/K_ii: a diagonal entry of W, s² K_ii, is no more than λ₁ = 1."""
+    return Interval(*(np.minimum(limit, most) for limit in squares))
+
+
+def _product(
+    block: FeatureBlock, sums: Sums, column: int, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return K v on a block of rows, and how far off it may be, for nonnegative v."""
+    root = np.sqrt(block.residual)
+    value: FloatArray = sums.features[:, column] @ block.features
+    value += block.residual * weights
+    error = root * np.maximum(sums.residual[column] - root * weights, 0.0)
+    return value, error + RESIDUAL_FLOOR * np.abs(value)
