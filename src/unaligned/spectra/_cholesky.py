@@ -87,9 +87,14 @@ class PivotedCholesky:
         return hidden
 
     @property
+    def remaining(self) -> FloatArray:
+        """The diagonal of K - FᵀF as computed, (N,), clipped at 0."""
+        return np.maximum(self._left, 0.0)
+
+    @property
     def residual(self) -> FloatArray:
         """An upper bound of ρ, (N,): what is left of the diagonal, and what rounding may hide."""
-        return np.maximum(self._left, 0.0) + self._least + self.hidden
+        return self.remaining + self._least + self.hidden
 
     @property
     def exhausted(self) -> bool:
