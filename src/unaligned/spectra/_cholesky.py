@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.blas import dgemm, dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from .._check import FloatArray, IndexArray
@@ -118,9 +118,10 @@ class PivotedCholesky:
         triangle, kept = _pivoted(inner, float(self._least[proposals].max()), room)
         start, stop = self.rank, self.rank + kept.size
         block = self._store[start:stop]
-        np.matmul(known[:, kept].T, self.features, out=block)
-        np.subtract(rows[kept], block, out=block)
-        # block := L⁻¹ block, in place: its transpose is what Fortran calls contiguous.
+        np.take(rows, kept, axis=0, out=block)
+        # block := L⁻¹ (block - knownᵀ F), in place: to Fortran the transposes are contiguous.
+        if start:
+            dgemm(-1.0, self.features.T, known[:, kept], beta=1.0, c=block.T, overwrite_c=1)
         dtrsm(1.0, triangle, block.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         self.landmarks = np.concatenate([self.landmarks, proposals[kept]])
         self._left -= np.einsum("ij,ij->j", block, block)

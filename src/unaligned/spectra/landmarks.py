@@ -122,7 +122,8 @@ class _Run:
         # Eigenvalues of a sample of rows tell when the certificate is worth its N r² flops.
         self.sample = np.sort(rng.permutation(n)[: max(1000, 4 * n_eigenvalues)])
         self.squares = Interval(*(np.ones(n) for _ in range(3)))
-        self.wanted_slack = np.inf
+        self.slack = self.wanted_slack = np.inf
+        self.decay, self.settled = 0.0, False
         self.refreshed = self.checks = 0
         self.latest: Spectrum | None = None
 
@@ -132,25 +133,39 @@ class _Run:
         return self.factor.rank < self.factor.capacity and not self.factor.exhausted
 
     def grow(self, block_size: int | None) -> None:
-        """Add one block of landmarks."""
-        self.factor.grow(block_size or max(16, self.factor.rank // 8), self.rng)
+        """Add one block of landmarks, a smaller one where the goal is near."""
+        size = block_size or min(max(16, self.factor.rank // 8), self._still_needed())
+        before, residual = self.factor.rank, self.slack
+        self.factor.grow(size, self.rng)
+        self.slack = float(self.factor.residual @ self.squares.upper)
+        self.decay = np.log(residual / self.slack) / max(self.factor.rank - before, 1)
         self.latest = None
+
+    def _still_needed(self) -> int:
+        """Return how many landmarks would do if the residual went on as in the last block."""
+        if not (self.decay > 0 and 0 < self.wanted_slack < self.slack):
+            return self.factor.capacity
+        # A tenth more, as proposals are dropped and blocks differ.
+        return 4 + int(1.1 * np.log(self.slack / self.wanted_slack) / self.decay)
 
     def due(self) -> bool:
         """Whether the residual has become small enough for another look; O(N) mostly."""
         if self.factor.rank >= REFRESH * self.refreshed:
             self.refresh()
-        return bool(self.factor.residual @ self.squares.upper <= self.wanted_slack)
+        return self.slack <= self.wanted_slack
 
     def refresh(self) -> None:
         """Work out s² and its limits from the features: two passes, O(N r)."""
-        self.squares = _scaling(self.operator, self.factor)
-        self.refreshed = self.factor.rank
+        if self.refreshed < self.factor.rank:
+            self.squares = _scaling(self.operator, self.factor)
+            self.slack = float(self.factor.residual @ self.squares.upper)
+            self.refreshed = self.factor.rank
 
     def estimate(self) -> Spectrum:
         """Return the spectrum that a sample of the rows promises."""
-        if self.sample.size == self.operator.n_samples:
+        if self.settled or self.sample.size == self.operator.n_samples:
             return self.spectrum()
+        self.refresh()
         share = self.operator.n_samples / self.sample.size
         weights = np.sqrt(self.squares.value[self.sample] * share)
         rows = self.factor.features[:, self.sample] * weights
@@ -166,18 +181,21 @@ class _Run:
         return self.latest
 
     def good_enough(self, spectrum: Spectrum) -> bool:
-        """Whether the bound meets `tol`; if not, note which slack would do."""
-        gamma, tol = self.accuracy.gamma, self.accuracy.tol
+        """Whether the bound meets `tol`; if not, note which slack may do."""
+        gamma, slack = self.accuracy.gamma, spectrum.slack
         rounding = rounding_error(self.operator, float(spectrum.eigenvalues[0]))
+        alone = float(np.linalg.norm(rounding / (spectrum.eigenvalues + gamma + rounding)))
         # Where rounding alone exceeds `tol` nothing is gained by going far below it.
-        alone = np.linalg.norm(rounding / (spectrum.lower + gamma)) if gamma > 0 else 0.0
-        target = max(tol, 2.0 * float(alone))
-        if spectrum.total_log_error(gamma) <= target:
+        room = max(self.accuracy.tol, 2.0 * alone) - alone
+        excess = spectrum.total_log_error(gamma) - alone
+        if excess <= room:
             return True
-        room = target - replace(spectrum, slack=0.0).total_log_error(gamma)
-        # The K-th eigenvalue can still grow by the slack, and then forgives more.
-        forgiving = float(spectrum.upper[-1]) + spectrum.slack + gamma
-        self.wanted_slack = min(max(room, 0.0) * forgiving or np.inf, 0.5 * spectrum.slack)
+        self.settled = slack < 0.1 * (float(spectrum.upper[-1]) + gamma)
+        # The K-th eigenvalue may still grow by the slack, and then forgives more. If that
+        # hope was tried already: all of the bound but rounding shrinks with the residual.
+        self.wanted_slack = room * (float(spectrum.upper[-1]) + slack + gamma)
+        if not self.wanted_slack < slack:
+            self.wanted_slack = slack * max(0.1, room / excess)
         return False
 
     def _certify(self, small: FloatArray) -> Spectrum:
