@@ -205,7 +205,7 @@ def density(block: FeatureBlock, ones: Sums, *, nonnegative: bool) -> Interval:
     The residual's diagonal is known, so it is added and only the rest is a bound.
     `nonnegative` entries sum to no less than the diagonal. O(n r).
     """
-    value, error = _product(block, ones, 0, np.ones(block.residual.size))
+    value, error = (p[0] for p in _products(block, ones, np.ones((1, block.residual.size))))
     least = block.diagonal if nonnegative else np.zeros_like(value)
     most = np.sqrt(block.diagonal) * ones.diagonal[0]
     lower = np.maximum(value - error, least)
@@ -231,14 +231,14 @@ def squared_scaling(
     :math:`|K_{ij}| \le \sqrt{K_{ii} K_{jj}}`. O(n r).
     """
     weights = inverse_weights(row_sums)
-    value, error = _product(block, inverse, 0, weights[0])
+    products, errors = _products(block, inverse, weights)
+    value = products[0]
     if nonnegative:
-        small, below = _product(block, inverse, 1, weights[1])
-        large, above = _product(block, inverse, 2, weights[2])
-        lower, upper = np.maximum(small - below, block.diagonal * weights[1]), large + above
+        lower = np.maximum(products[1] - errors[1], block.diagonal * weights[1])
+        upper = products[2] + errors[2]
     else:
         spread = np.maximum(inverse.diagonal[2] - inverse.diagonal[1], 0.0)
-        error = error + np.sqrt(block.diagonal) * spread
+        error = errors[0] + np.sqrt(block.diagonal) * spread
         lower, upper = np.maximum(value - error, 0.0), value + error
     value = np.maximum(value, block.diagonal * weights[0])
     lower = np.minimum(lower, value)
@@ -257,12 +257,13 @@ def _at_most(squares: Interval, most: FloatArray) -> Interval:
     return Interval(*(np.minimum(limit, most) for limit in squares))
 
 
-def _product(
-    block: FeatureBlock, sums: Sums, column: int, weights: FloatArray
+def _products(
+    block: FeatureBlock, sums: Sums, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return K v on a block of rows, and how far off it may be, for nonnegative v."""
+    """Return K v on a block of rows for each v ≥ 0, (p, n), and how far off it may be."""
     root = np.sqrt(block.residual)
-    value: FloatArray = sums.features[:, column] @ block.features
-    value += block.residual * weights
-    error = root * np.maximum(sums.residual[column] - root * weights, 0.0)
+    finite = np.where(np.isfinite(weights), weights, 0.0)
+    value: FloatArray = sums.features.T @ block.features
+    value += block.residual * finite
+    error = root * np.maximum(sums.residual[:, None] - root * finite, 0.0)
     return value, error + RESIDUAL_FLOOR * np.abs(value)

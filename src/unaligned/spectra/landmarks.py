@@ -150,7 +150,7 @@ class _Run:
 
     def due(self) -> bool:
         """Whether the residual has become small enough for another look; O(N) mostly."""
-        if self.factor.rank >= REFRESH * self.refreshed:
+        if not self.settled and self.factor.rank >= REFRESH * self.refreshed:
             self.refresh()
         return self.slack <= self.wanted_slack
 
