@@ -34,7 +34,7 @@ ROWS_PER_BLOCK = 4096
 
 # The scaling is refreshed whenever the landmarks have grown by this factor: often enough to
 # see convergence coming, and all refreshes together cost a few percent of the factorisation.
-REFRESH = 1.25
+REFRESH = 1.5
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class _Run:
         self.sample = np.sort(rng.permutation(n)[: max(1000, 4 * n_eigenvalues)])
         self.squares = Interval(*(np.ones(n) for _ in range(3)))
         self.slack = self.wanted_slack = np.inf
-        self.decay, self.settled = 0.0, False
+        self.decay, self.settled, self.bounded = 0.0, False, True
         self.refreshed = self.checks = 0
         self.latest: Spectrum | None = None
 
@@ -157,7 +157,10 @@ class _Run:
     def refresh(self) -> None:
         """Work out s² and its limits from the features: two passes, O(N r)."""
         if self.refreshed < self.factor.rank:
-            self.squares = _scaling(self.operator, self.factor)
+            squares = _scaling(self.operator, self.factor)
+            # Entries of either sign: row sums that may be 0 leave s² without an upper limit.
+            self.bounded = bool(np.isfinite(squares.upper).all())
+            self.squares = squares if self.bounded else squares._replace(upper=squares.value)
             self.slack = float(self.factor.residual @ self.squares.upper)
             self.refreshed = self.factor.rank
 
@@ -215,8 +218,8 @@ class _Run:
         return Spectrum(
             np.minimum(found + shift, most),
             lower=np.maximum(low * found - rounding - lost, 0.0),
-            upper=np.minimum(high * found if np.isfinite(high) else np.inf, most) + rounding,
-            slack=float(factor.residual @ squares.upper) if np.isfinite(high) else 0.0,
+            upper=np.minimum(high * found if self.bounded else np.inf, most) + rounding,
+            slack=float(factor.residual @ squares.upper),
             bound_kind="certified",
             solver=Landmarks.name,
         )
@@ -227,7 +230,8 @@ class _Run:
         bound = spectrum.total_log_error(self.accuracy.gamma)
         converged = bound <= self.accuracy.tol
         if not converged:
-            _warn(bound, self.accuracy, factor)
+            rounding = factor.exhausted or self.good_enough(spectrum)
+            _warn(bound, self.accuracy.tol, factor.rank, rounding=rounding)
         stats = {
             "converged": converged,
             "landmarks": factor.rank,
@@ -306,16 +310,16 @@ def _gram(factor: PivotedCholesky, squares: FloatArray) -> FloatArray:
     return gram
 
 
-def _warn(bound: float, accuracy: Accuracy, factor: PivotedCholesky) -> None:
+def _warn(bound: float, tol: float, landmarks: int, *, rounding: bool) -> None:
     """Say that `tol` was not met, by how much, and what can be done."""
     remedy = (
-        "Nothing but rounding is left to factor: raise gamma or tol."
-        if factor.exhausted
+        "Nothing but rounding is left: raise gamma or tol."
+        if rounding
         else "Raise max_landmarks or tol, or take solver='krylov' or 'exact'."
     )
     warnings.warn(
         f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with "
-        f"{factor.rank} landmarks; tol={accuracy.tol:g} was asked for. {remedy}",
+        f"{landmarks} landmarks; tol={tol:g} was asked for. {remedy}",
         AccuracyWarning,
         stacklevel=4,
     )
