@@ -210,6 +210,7 @@ class _Run:
         lost = float(factor.hidden @ squares.upper)
         low = float((squares.lower / squares.value).min())
         high = float((squares.upper / squares.value).max())
+        upper = high * found if self.bounded else np.full_like(found, np.inf)
         # W is similar to a stochastic matrix where no affinity is negative.
         most = 1.0 if _nonnegative(self.operator) else np.inf
         # The residual's trace is known and its eigenvectors are not: spread over all N
@@ -218,7 +219,7 @@ class _Run:
         return Spectrum(
             np.minimum(found + shift, most),
             lower=np.maximum(low * found - rounding - lost, 0.0),
-            upper=np.minimum(high * found if self.bounded else np.inf, most) + rounding,
+            upper=np.minimum(upper, most) + rounding,
             slack=float(factor.residual @ squares.upper),
             bound_kind="certified",
             solver=Landmarks.name,
