@@ -16,10 +16,10 @@ from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.spectra._cholesky import (
     FeatureBlock,
     PivotedCholesky,
-    add,
     density,
     inverse_weights,
     squared_scaling,
+    total,
     weighted_sums,
 )
 from unaligned.spectra.base import Accuracy, Spectrum
@@ -111,7 +111,7 @@ def log_error(spectrum, truth, gamma=GAMMA):
 def assert_covered(spectrum, truth, gamma):
     """The bounds hold, but for what rounding did to the reference."""
     error = np.abs(log_error(spectrum, truth, gamma))
-    reference = np.sqrt(truth.size) * np.finfo(float).eps * truth[0]
+    reference = np.sqrt(truth.size) * np.finfo(float).eps * truth[0]  # as Exact has it
     slip = reference / (spectrum.eigenvalues + gamma)
     assert np.isfinite(spectrum.eigenvalues).all()
     assert (np.diff(spectrum.eigenvalues) <= 0).all()
@@ -311,19 +311,10 @@ def test_sums_do_not_depend_on_how_rows_are_cut_into_blocks():
             FeatureBlock(factor.features[:, r], factor.residual[r], factor.diagonal[r])
             for r in rows
         ]
-        ones = [weighted_sums(b, np.ones((1, b.residual.size))) for b in blocks]
-        total = ones[0]
-        for part in ones[1:]:
-            total = add(total, part)
-        sums = [density(b, total, nonnegative=True) for b in blocks]
-        inverse = [weighted_sums(b, inverse_weights(d)) for b, d in zip(blocks, sums, strict=True)]
-        total = inverse[0]
-        for part in inverse[1:]:
-            total = add(total, part)
-        parts = [
-            squared_scaling(b, d, total, nonnegative=True)
-            for b, d in zip(blocks, sums, strict=True)
-        ]
+        ones = total(weighted_sums(b, np.ones((1, b.residual.size))) for b in blocks)
+        rows = [(b, density(b, ones, nonnegative=True)) for b in blocks]
+        inverse = total(weighted_sums(b, inverse_weights(d)) for b, d in rows)
+        parts = [squared_scaling(b, d, inverse, nonnegative=True) for b, d in rows]
         return np.concatenate([np.stack(list(p)) for p in parts], axis=1)
 
     whole = squares([0, 300])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -154,7 +156,7 @@ class FeatureBlock(NamedTuple):
     """What is known of n rows of the matrix: all that the sums below need.
 
     Each sum is over rows, so blocks of rows can come from memory, a file or a worker, and
-    their sums be added (`add`) in any order; nothing larger than (r, n) or (r, r) is kept.
+    their sums be added (`total`) in any order; nothing larger than (r, n) or (r, r) is kept.
     """
 
     features: FloatArray  # (r, n)
@@ -191,9 +193,9 @@ def weighted_sums(block: FeatureBlock, weights: FloatArray) -> Sums:
     )
 
 
-def add(one: Sums, other: Sums) -> Sums:
-    """Return the sums of two sets of rows from those of each."""
-    return Sums(*(a + b for a, b in zip(one, other, strict=True)))
+def total(parts: Iterable[Sums]) -> Sums:
+    """Return the sums over all rows from those of blocks of them, in whatever order."""
+    return reduce(lambda one, other: Sums(*map(np.add, one, other)), parts)
 
 
 def density(block: FeatureBlock, ones: Sums, *, nonnegative: bool) -> Interval:
