@@ -223,7 +223,7 @@ class _Run:
         # W is similar to a stochastic matrix where no affinity is negative.
         most = 1.0 if _nonnegative(self.operator) else np.inf
         # The residual's trace is known and its eigenvectors are not: spread over all N
-        # directions it takes a fifth (tori) to three quarters (digits, noise) off the error.
+        # directions it takes a seventh (3-torus) to three quarters (digits, noise) off the error.
         shift = float(factor.remaining @ squares.value) / n
         return Spectrum(
             np.minimum(found + shift, most),
@@ -261,14 +261,12 @@ def _kernel(operator: PSDOperator) -> PSDOperator:
             "negative eigenvalues (its metric is not Euclidean, or it keeps only neighbours). "
             "Take solver='krylov' or 'exact'."
         )
-    if isinstance(operator, DiffusionOperator):
+    if isinstance(operator, DiffusionOperator) and not (kernel.diagonal() > 0).all():
         bad = np.flatnonzero(~(kernel.diagonal() > 0))
-        if bad.size:
-            raise DegenerateDataError(
-                f"{bad.size} rows of the affinity are zero (row {bad[0]}), so Eqs. 2-3 cannot "
-                "divide by their sums. Leave these rows out, or give them an affinity to "
-                "themselves."
-            )
+        raise DegenerateDataError(
+            f"{bad.size} rows of the affinity are zero (row {bad[0]}), so Eqs. 2-3 cannot divide "
+            "by their sums. Leave these rows out, or give them an affinity to themselves."
+        )
     return kernel
 
 
