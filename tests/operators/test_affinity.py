@@ -88,7 +88,9 @@ def test_callable_that_gives_no_distance_is_refused():
 def test_sparse_points_refuse_metrics_that_need_dense_ones():
     points = sparse.random_array((20, 9), density=0.5, format="csr", rng=0)
     point_affinity(points, KernelSettings(metric="cosine"))
-    with pytest.raises(InputError, match=r"metric='canberra' cannot .*csr_array of shape \(20, 9\)"):
+    with pytest.raises(
+        InputError, match=r"metric='canberra' cannot .*csr_array of shape \(20, 9\)"
+    ):
         point_affinity(points, KernelSettings(metric="canberra"))
 
 
@@ -157,7 +159,7 @@ def test_large_matrices_are_not_tested(monkeypatch):
 
 
 def test_given_affinity_may_be_dense_or_sparse():
-    matrix = np.exp(-squareform(pdist(np.random.default_rng(0).normal(size=(30, 2)))) ** 2)
+    matrix = np.exp(-(squareform(pdist(np.random.default_rng(0).normal(size=(30, 2)))) ** 2))
     dense, filled = given_affinity(matrix), given_affinity(sparse.coo_array(matrix))
     np.testing.assert_allclose(filled @ np.eye(30), dense @ np.eye(30))
     assert dense.definite

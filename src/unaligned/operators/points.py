@@ -201,7 +201,7 @@ class PointCloud:
         """Check sparse points and keep their mean; they are centred tile by tile."""
         values = sparse.csr_array(points, dtype=np.float64)
         values.sum_duplicates()
-        _require_representable(np.abs(values.data).max(initial=0.0))
+        require_representable(np.abs(values.data).max(initial=0.0))
         highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
         mean = np.asarray(values.mean(axis=0)).ravel()
         self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
@@ -214,21 +214,21 @@ def _centred(points: FloatArray) -> FloatArray:
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
         return values
-    _require_representable(float(np.abs(values).max()), smallest=0.0)
+    require_representable(float(np.abs(values).max()), smallest=0.0)
     constant = np.ptp(values, axis=0) == 0
     values -= values.mean(axis=0)
     values[:, constant] = 0.0  # the mean of equal numbers is off by a rounding
-    _require_representable(float(np.abs(values).max()))
+    require_representable(float(np.abs(values).max()))
     return values
 
 
-def _require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
+def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
     """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
     if peak > _LARGEST or 0 < peak < smallest:
         what = "overflow" if peak > 1 else "underflow"
         raise DegenerateDataError(
-            f"The squared distances between points {what}: the largest value is {peak:g} away "
-            f"from 0 after centring, and it must lie between {_SMALLEST:g} and {_LARGEST:g}. "
+            f"The squared distances between points {what}: the values reach {peak:g}, and that "
+            f"must lie between {_SMALLEST:g} and {_LARGEST:g}. "
             "Rescale the data: the distance does not depend on the unit."
         )
 
