@@ -19,7 +19,7 @@ from .gaussian import GaussianAffinity
 from .memory import storage_for
 from .metric import DEFINITE_METRICS, METRICS, is_euclidean, pairwise
 from .neighbours import neighbour_affinity
-from .points import PointCloud, Points
+from .points import PointCloud, Points, require_representable
 
 __all__ = [
     "GaussianAffinity",
@@ -184,8 +184,8 @@ def _gaussian_of(
 ) -> PSDOperator:
     """Turn distances into exp(-d²/σ²), overwriting them; with `n_neighbors`, a sparse matrix."""
     n_samples = distances.shape[0]
-    with np.errstate(over="ignore"):  # the scale's check says it better
-        distances *= distances
+    require_representable(float(np.abs(distances).max(initial=0.0)))
+    distances *= distances
     condensed = squareform(distances, checks=False)
     scale = scale_from_condensed(
         condensed, n_samples, settings.bandwidth, settings.bandwidth_factor

@@ -80,10 +80,13 @@ class PointCloud:
 
     def mean_squared_distance(self) -> float:
         """Return the mean over the whole N×N matrix, 2 Σ‖xᵢ - x̄‖² / N, in O(N d)."""
-        total = float(self.norms.sum())
-        if self._stays_sparse:  # the only case that is not centred
-            total -= self.n_samples * float((self._mean**2).sum())
-        return 2.0 * max(total, 0.0) / self.n_samples
+        if not self._stays_sparse:
+            return 2.0 * float(self.norms.sum()) / self.n_samples
+        # Not centred: the entries that are stored, then the zeros of every column.
+        indices = self.values.indices
+        stored = ((self.values.data - self._mean[indices]) ** 2).sum()
+        n_zeros = self.n_samples - np.bincount(indices, minlength=self.n_features)
+        return 2.0 * float(stored + n_zeros @ self._mean**2) / self.n_samples
 
     def sample_of_squared_distances(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Return the squared distances of `size` random pairs of different points, sorted."""
@@ -197,8 +200,11 @@ class PointCloud:
     def _centred_sparse(self, points: Any) -> Points:
         """Check sparse points and keep their mean; they are centred tile by tile."""
         values = sparse.csr_array(points, dtype=np.float64)
-        _require_representable(np.abs(values.data).max(initial=0.0))
-        self._mean = np.asarray(values.mean(axis=0)).ravel()
+        values.sum_duplicates()
+        require_representable(np.abs(values.data).max(initial=0.0))
+        highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
+        mean = np.asarray(values.mean(axis=0)).ravel()
+        self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
         self._stays_sparse = values.nnz < _VERY_SPARSE * values.shape[0] * values.shape[1]
         return values
 
@@ -208,19 +214,21 @@ def _centred(points: FloatArray) -> FloatArray:
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
         return values
-    _require_representable(float(np.abs(values).max()), smallest=0.0)
+    require_representable(float(np.abs(values).max()), smallest=0.0)
+    constant = np.ptp(values, axis=0) == 0
     values -= values.mean(axis=0)
-    _require_representable(float(np.abs(values).max()))
+    values[:, constant] = 0.0  # the mean of equal numbers is off by a rounding
+    require_representable(float(np.abs(values).max()))
     return values
 
 
-def _require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
+def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
     """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
     if peak > _LARGEST or 0 < peak < smallest:
         what = "overflow" if peak > 1 else "underflow"
         raise DegenerateDataError(
-            f"The squared distances between points {what}: the largest value is {peak:g} away "
-            f"from 0 after centring, and it must lie between {_SMALLEST:g} and {_LARGEST:g}. "
+            f"The squared distances between points {what}: the values reach {peak:g}, and that "
+            f"must lie between {_SMALLEST:g} and {_LARGEST:g}. "
             "Rescale the data: the distance does not depend on the unit."
         )
 
