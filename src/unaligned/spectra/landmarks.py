@@ -25,6 +25,7 @@ from ._cholesky import (
     total,
     weighted_sums,
 )
+from ._forecast import Forecast
 from .base import Accuracy, EigenSolver, Spectrum, descending
 
 # Rows per block of the passes: a scaled copy of this many feature rows is all the memory
@@ -93,6 +94,19 @@ class Landmarks(EigenSolver):
         rng: np.random.Generator,
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of a positive operator."""
+        spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng, np.inf)
+        assert spectrum is not None  # an infinite number is never foreseen to be too many
+        return spectrum
+
+    def attempt(
+        self,
+        operator: PSDOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+        affordable: float,
+    ) -> Spectrum | None:
+        """Do as `solve`, but give up, with None, once more landmarks are foreseen than that."""
         kernel = _kernel(operator)
         count = min(n_eigenvalues, operator.n_samples)
         capacity = min(operator.n_samples, self.max_landmarks or max(2000, 10 * count))
@@ -100,8 +114,10 @@ class Landmarks(EigenSolver):
         while run.growing:
             run.grow(self.block_size)
             if run.due() and run.good_enough(run.estimate()) and run.good_enough(run.spectrum()):
-                break
-        return run.finish()
+                return run.finish()
+            if run.foreseen(affordable) > affordable:
+                return None
+        return run.finish() if np.isinf(affordable) or run.factor.exhausted else None
 
 
 class _Run:
@@ -124,6 +140,7 @@ class _Run:
         self.slack, self.wanted_slack = float(factor.residual.sum()), np.inf
         self.decay, self.settled, self.bounded = 0.0, False, True
         self.refreshed = self.passes = 0
+        self.forecast, self.next_look = Forecast(), max(96, 5 * n_eigenvalues // 4)
         self.latest: Spectrum | None = None
 
     @property
@@ -139,6 +156,15 @@ class _Run:
         self.slack = float(self.factor.residual @ self.squares.upper)
         self.decay = np.log(residual / self.slack) / max(self.factor.rank - before, 1)
         self.latest = None
+        self.forecast.note(self.factor.rank, self.slack)
+
+    def foreseen(self, affordable: float) -> float:
+        """Return how many landmarks it may take; looks only now and then, and never in vain."""
+        if np.isinf(affordable) or self.factor.rank < self.next_look:
+            return 0.0
+        self.next_look = int(REFRESH * self.factor.rank)
+        smallest = float(self.estimate().lower[-1])
+        return self.forecast.rank_for(self.accuracy.tol * (smallest + self.accuracy.gamma))
 
     def _still_needed(self) -> int:
         """Return how many landmarks would do if the residual went on as in the last block."""
