@@ -75,7 +75,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
-    app()
+    app(prog_name="unaligned")
 
 
 def _version(wanted: bool) -> None:
