@@ -51,7 +51,21 @@ def test_the_heatmap_shows_names_and_numbers(comparison):
     assert [label.get_text() for label in axes.get_yticklabels()] == list(comparison.names)
     np.testing.assert_array_equal(axes.images[0].get_array(), comparison.distances)
     texts = {text.get_text() for text in axes.texts}
-    assert f"{comparison.distances[0, 3]:.3g}" in texts
+    assert f"{comparison.distances.max():.3g}" in texts
+
+
+def test_distances_of_rounding_only_are_written_as_zero(clouds):
+    moved = {"1d": clouds["1d"], "moved": clouds["1d"] + 1.0, "5d": clouds["5d"]}
+    found = ua.compare(moved, n_eigenvalues=20)
+    assert 0 < found["1d", "moved"] < 1e-6
+    texts = [text.get_text() for text in figures.heatmap(found).texts]
+    assert all("e" not in text for text in texts)
+
+
+def test_datasets_at_the_same_place_share_a_label(clouds):
+    moved = {"1d": clouds["1d"], "moved": clouds["1d"] + 1.0, "5d": clouds["5d"]}
+    axes = figures.embedding(ua.compare(moved, n_eigenvalues=20))
+    assert {text.get_text() for text in axes.texts} == {"1d, moved", "5d"}
 
 
 def test_the_heatmap_of_a_rectangular_comparison_has_both_sets_of_names(clouds):

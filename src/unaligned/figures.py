@@ -6,6 +6,7 @@ without a display and leaves pyplot and its settings alone.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,8 +55,6 @@ def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
 
     Parameters
     ----------
-    comparison
-        What `ua.compare` returned.
     kind
         `heatmap`, `embedding`, `spectra` or `dendrogram`.
     **options
@@ -89,9 +88,8 @@ def heatmap(
         Any colour map of matplotlib.
     """
     n, m = comparison.distances.shape
-    size = (2.4 + 0.45 * m, 1.6 + 0.45 * n)
     with _style():
-        axes = _axes(ax, size)
+        axes = _axes(ax, (2.4 + 0.45 * m, 1.6 + 0.45 * n))
         image = axes.imshow(comparison.distances, cmap=colour_map)
         axes.set_xticks(range(m), comparison.reference_names, rotation=45, ha="right")
         axes.set_yticks(range(n), comparison.names)
@@ -130,8 +128,8 @@ def embedding(
             colour, marker = COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)]
             x, y = places[rows].T
             axes.plot(x, y, linestyle="", color=colour, marker=marker, label=group or None)
-        for name, place in zip(comparison.names, places, strict=True):
-            axes.annotate(name, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
+        for names, place in _labels(comparison.names, places):
+            axes.annotate(names, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.15)
         axes.set(xlabel="first coordinate", ylabel="second coordinate")
@@ -156,9 +154,8 @@ def spectra(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         axes = _axes(ax, (6.0, 4.2))
         for i, (name, signature) in enumerate(signatures.items()):
             number = np.arange(1, signature.n_eigenvalues + 1)
-            dashes = "-" if i < len(COLOURS) else "--"
-            colour = COLOURS[i % len(COLOURS)]
-            axes.plot(number, np.exp(signature.values), dashes, color=colour, label=name)
+            look, colour = "-" if i < len(COLOURS) else "--", COLOURS[i % len(COLOURS)]
+            axes.plot(number, np.exp(signature.values), look, color=colour, label=name)
         axes.set_yscale("log")
         axes.set(xlabel="number i", ylabel="eigenvalue λᵢ + γ", title="diffusion spectra")
         axes.legend(fontsize=8, ncols=1 + len(signatures) // 13)
@@ -166,13 +163,7 @@ def spectra(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
 
 
 def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = "average") -> Axes:
-    """Return the tree in which the nearest datasets join first.
-
-    Parameters
-    ----------
-    method
-        `average`, `single`, `complete` or `weighted` linkage.
-    """
+    """Return the tree in which the nearest datasets join first; `method` as in `linkage`."""
     from scipy.cluster import hierarchy
 
     merged = comparison.linkage(method)
@@ -186,6 +177,7 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
             color_threshold=0.0,
             above_threshold_color=COLOURS[0],
         )
+        axes.set_xlim(right=-0.01 * axes.get_xlim()[0])  # or joins at 0 are cut in half
         axes.tick_params(axis="y", labelsize=9)
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(f"{comparison.distance_name} distance")
@@ -270,20 +262,30 @@ def _style() -> Iterator[None]:
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    if ax is not None:
-        return ax
     from matplotlib.figure import Figure
 
-    axes: Axes = Figure(figsize=size, layout="constrained").add_subplot()
-    return axes
+    return ax or Figure(figsize=size, layout="constrained").add_subplot()
 
 
 def _annotate(axes: Axes, values: FloatArray) -> None:
     """Write each value into its cell, dark on light cells and light on dark ones."""
     middle = (values.min() + values.max()) / 2
+    # Three digits of the largest; what is far below it is 0 here.
+    decimals = max(0, 2 - math.floor(math.log10(max(values.max(), 1e-300))))
     for (i, j), value in np.ndenumerate(values):
         colour = "black" if value > middle else "white"
-        axes.text(j, i, f"{value:.3g}", ha="center", va="center", color=colour, fontsize=8)
+        told = f"{value:.{decimals}f}" if decimals < 5 else f"{value:.1e}"
+        axes.text(j, i, told, ha="center", va="center", color=colour, fontsize=8)
+
+
+def _labels(names: Sequence[str], places: FloatArray) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield the names at each place; datasets that coincide share one label."""
+    spread = float(np.ptp(places, axis=0).max()) or 1.0
+    cells = [tuple(cell) for cell in np.round(places / (0.01 * spread)).astype(int)]
+    for cell in dict.fromkeys(cells):
+        here = [i for i, other in enumerate(cells) if other == cell]
+        x, y = places[here[0]]
+        yield ", ".join(names[i] for i in here), (float(x), float(y))
 
 
 def _require_known(groups: Mapping[str, str], names: Sequence[str]) -> None:

@@ -148,7 +148,8 @@ def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
             lines.append(figures.Curve(_tex(pair), mean, std, dashed))
         scales = np.sort(table["c"].unique())
         figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
-    axes[0].set_ylabel("distance")
+    for panel in axes[::3]:  # the first of each row
+        panel.set_ylabel("distance")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(PAIRS), frameon=False)
     return figure
