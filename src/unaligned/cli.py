@@ -112,13 +112,15 @@ def demo(
     from .experiments.demo import run_demo
 
     result = run_demo(rng=seed)
-    frame = result.comparison.to_frame()
-    table = _table("LES distances", ["", "what (rows × columns)", *frame.columns], first=2)
-    for code, row in frame.iterrows():
-        cells = [f"{value:.2f}" for value in row]
-        table.add_row(str(code), result.descriptions[str(code)], *cells)
     console = _out()
-    console.print(table)
+    console.print("Datasets (rows × columns):", highlight=False)
+    for code, what in result.descriptions.items():
+        console.print(f"  {code}  {what}", highlight=False, markup=False)
+    frame = result.comparison.to_frame()
+    table = _table("LES distances", ["", *frame.columns], first=1)
+    for code, row in frame.iterrows():
+        table.add_row(str(code), *(f"{value:.2f}" for value in row))
+    console.print("", table)
     for sentence in result.reading:
         console.print(f"- {sentence}", highlight=False, markup=False)
 
