@@ -27,6 +27,13 @@ def test_every_dataset_is_described_with_its_size(demo):
     assert demo.descriptions["A1"].endswith("(901 × 64)")
 
 
+def test_the_halves_without_a_common_image_are_nearer_than_strangers(demo):
+    distances = demo.comparison
+    least = min(distances[a, b] for a in ("A3", "A4") for b in ("B1", "B2", "B3", "B4"))
+    told = f"{distances['A3', 'A4']:.2f} apart, and both at least {least:.2f} from any B"
+    assert any(told in sentence for sentence in demo.reading)
+
+
 def test_the_reading_states_ranges_bound_and_limit(demo):
     text = " ".join(demo.reading)
     family = [name[0] for name in demo.comparison.names]

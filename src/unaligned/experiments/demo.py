@@ -96,8 +96,8 @@ def _read(comparison: ua.Comparison) -> list[str]:
         f"{apart} (the nearest strangers are {gap:.1f} times as far as the most distant kin).",
         f"The nearest neighbour shows the same digits for {right} of {len(comparison.names)} "
         "datasets, and nothing told the method which rows or columns belong together.",
-        f"A3 and A4 share no image and no feature: {comparison['A3', 'A4']:.2f} apart, and "
-        f"{min(comparison['A3', f'B{i}'] for i in range(1, 5)):.2f} or more from any B.",
+        f"A3 and A4 share no image and no feature: {comparison['A3', 'A4']:.2f} apart, and both "
+        f"at least {min(d for (a, _), d in between.items() if a in ('A3', 'A4')):.2f} from any B.",
         f"Every distance is right to within {comparison.error_bounds.max():.0e} "
         f"({_bound_kinds(comparison)}).",
     ]
