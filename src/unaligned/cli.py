@@ -118,8 +118,8 @@ def demo(
         console.print(f"  {code}  {what}", highlight=False, markup=False)
     frame = result.comparison.to_frame()
     table = _table("LES distances", ["", *frame.columns], first=1)
-    for code, row in frame.iterrows():
-        table.add_row(str(code), *(f"{value:.2f}" for value in row))
+    for name, row in frame.iterrows():
+        table.add_row(str(name), *(f"{value:.2f}" for value in row))
     console.print("", table)
     for sentence in result.reading:
         console.print(f"- {sentence}", highlight=False, markup=False)
