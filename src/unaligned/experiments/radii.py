@@ -125,8 +125,12 @@ def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
     curves = mean_curves(table, method.distance)
     slopes = {pair: -np.diff(curves[pair]) for pair in RISING}
     slopes |= {pair: np.diff(curves[pair]) for pair in FALLING}
-    wrong = {pair: int((steps <= 0).sum()) for pair, steps in slopes.items()}
-    told = [f"d({pair}) in {n} of {slopes[pair].size} steps" for pair, n in wrong.items() if n]
+    told = [
+        f"d({pair}) in {int((steps <= 0).sum())} of {steps.size} steps, by up to "
+        f"{-steps.min():.2g} where its mean is {curves[pair][steps.argmin()]:.3g}"
+        for pair, steps in slopes.items()
+        if steps.min() <= 0
+    ]
     return Claim(
         source,
         f"{method.label}: as c falls, d(T2,T2Sc), d(T3,T3Sc) and d(T3,T2Sc) rise and "
