@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigvals_banded, qr
+from scipy.linalg import eig_banded, eigvals_banded, qr
 from scipy.stats import chi2
 
 from .._check import FloatArray
@@ -251,13 +251,7 @@ def _enclosure(probe: BlockLanczos, least: float) -> tuple[float, float]:
 
 def _spectral_measure(probe: BlockLanczos) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues of H, ascending, and what Ω has along each eigenvector, (m, p)."""
-    size = probe.columns - probe.first
-    band = probe.band()
-    H = np.zeros((size, size))
-    for offset in range(min(band.shape[0], size)):
-        below = np.arange(size - offset)
-        H[below + offset, below] = band[offset, : size - offset]
-    nodes, vectors = np.linalg.eigh(H, UPLO="L")
+    nodes, vectors = eig_banded(probe.band(), lower=True, check_finite=False)
     return nodes, vectors[: probe.start.shape[0]].T @ probe.start
 
 
