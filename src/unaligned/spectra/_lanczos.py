@@ -186,7 +186,7 @@ class BlockLanczos:
 
 
 def complement_norm(
-    lanczos: BlockLanczos, goal: float, rng: np.random.Generator
+    lanczos: BlockLanczos, goal: float | None, rng: np.random.Generator
 ) -> tuple[float, float, int]:
     r"""Enclose the largest eigenvalue of C, the part of W outside of a basis.
 
@@ -204,7 +204,7 @@ def complement_norm(
     (1992) read off from the data: theirs holds for the worst spectrum, this one sees the spectrum.
 
     Costs at most `PROBE_STEPS` products with blocks of `PROBE_WIDTH`; stops as soon as it is
-    known on which side of `goal` the eigenvalue lies. The columns live in the free part of the
+    known on which side of `goal` (if any) the eigenvalue lies. The columns live in the free part of the
     buffer and are forgotten.
 
     Returns
@@ -224,7 +224,7 @@ def complement_norm(
         elif step >= 3:
             lower, bound = _enclosure(probe, least)
             upper = min(upper, bound)
-        if upper <= goal or lower >= goal:
+        if probe.exhausted or (goal is not None and (upper <= goal or lower >= goal)):
             break
     return lower, upper, probe.columns - probe.first
 

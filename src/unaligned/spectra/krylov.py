@@ -217,7 +217,7 @@ class _Judge:
                 AccuracyWarning,
                 stacklevel=3,
             )
-        negative = -self.now.ritz[self.now.ritz < 0].sum()
+        negative = np.maximum(-self.now.ritz, 0.0).sum()
         stats = {
             "columns": self.basis.columns,
             "block_size": self.basis.width,
@@ -259,7 +259,7 @@ class _Judge:
         moved = np.log((now.theta + now.gamma) / (self.seen + now.gamma))
         return float(np.linalg.norm(moved)) <= 1e3 * now.target
 
-    def _probe(self, goal: float) -> None:
+    def _probe(self, goal: float | None) -> None:
         """Ask the complement for its norm, until it is known to be below or above `goal`."""
         _, upper, columns = complement_norm(self.basis, goal, self.rng)
         self.complement = min(self.complement, upper)
@@ -267,7 +267,7 @@ class _Judge:
 
     def _best_effort(self, now: _Snapshot) -> Spectrum:
         """Return the Ritz values with the best bound there is, however large."""
-        self._probe(-np.inf)
+        self._probe(None)
         candidates = []
         if np.isfinite(now.remainder):
             candidates.append(now.spectrum("certified", now.theta, now.remainder))
