@@ -204,8 +204,8 @@ def complement_norm(
     (1992) read off from the data: theirs holds for the worst spectrum, this one sees the spectrum.
 
     Costs at most `PROBE_STEPS` products with blocks of `PROBE_WIDTH`; stops as soon as it is
-    known on which side of `goal` (if any) the eigenvalue lies. The columns live in the free part of the
-    buffer and are forgotten.
+    known on which side of `goal` (if any) the eigenvalue lies. The columns live in the free part
+    of the buffer and are forgotten.
 
     Returns
     -------
