@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigvals_banded, qr
+from scipy.linalg import eig_banded, eigvals_banded, qr
 from scipy.stats import chi2
 
 from .._check import FloatArray
@@ -186,7 +186,7 @@ class BlockLanczos:
 
 
 def complement_norm(
-    lanczos: BlockLanczos, goal: float, rng: np.random.Generator
+    lanczos: BlockLanczos, goal: float | None, rng: np.random.Generator
 ) -> tuple[float, float, int]:
     r"""Enclose the largest eigenvalue of C, the part of W outside of a basis.
 
@@ -204,8 +204,8 @@ def complement_norm(
     (1992) read off from the data: theirs holds for the worst spectrum, this one sees the spectrum.
 
     Costs at most `PROBE_STEPS` products with blocks of `PROBE_WIDTH`; stops as soon as it is
-    known on which side of `goal` the eigenvalue lies. The columns live in the free part of the
-    buffer and are forgotten.
+    known on which side of `goal` (if any) the eigenvalue lies. The columns live in the free part
+    of the buffer and are forgotten.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def complement_norm(
         elif step >= 3:
             lower, bound = _enclosure(probe, least)
             upper = min(upper, bound)
-        if upper <= goal or lower >= goal:
+        if probe.exhausted or (goal is not None and (upper <= goal or lower >= goal)):
             break
     return lower, upper, probe.columns - probe.first
 
@@ -251,13 +251,7 @@ def _enclosure(probe: BlockLanczos, least: float) -> tuple[float, float]:
 
 def _spectral_measure(probe: BlockLanczos) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues of H, ascending, and what Ω has along each eigenvector, (m, p)."""
-    size = probe.columns - probe.first
-    band = probe.band()
-    H = np.zeros((size, size))
-    for offset in range(min(band.shape[0], size)):
-        below = np.arange(size - offset)
-        H[below + offset, below] = band[offset, : size - offset]
-    nodes, vectors = np.linalg.eigh(H, UPLO="L")
+    nodes, vectors = eig_banded(probe.band(), lower=True, check_finite=False)
     return nodes, vectors[: probe.start.shape[0]].T @ probe.start
 
 
