@@ -29,6 +29,12 @@ _LOOP: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
+# Parts are pasted into the loops: compiled on their own as well, they double the first call.
+_PART: dict[str, Any] = {
+    "inline": "always",
+    "error_model": _LOOP["error_model"],
+    "fastmath": _LOOP["fastmath"],
+}
 _CHUNK = 1024  # columns worked on at a time, so that a row's distances stay in the L1 cache
 _LOWEST = -708.0  # exp of anything below is smaller than the smallest normal number
 _ROUND = 6755399441055744.0  # 1.5 · 2⁵²: adding it leaves the rounded number in the low bits
@@ -53,7 +59,7 @@ def _scale_by_power(_context: Any, mantissa: Any, rounded: Any) -> Any:
     return types.float64(types.float64, types.float64), codegen
 
 
-@njit(**_LOOP)
+@njit(**_PART)
 def _exp(x: float) -> float:
     r"""Return exp(x) for x ≤ 0 to one unit in the last place, 0 below -708.
 
@@ -75,22 +81,24 @@ def _exp(x: float) -> float:
     return _scale_by_power(series, rounded) if x >= _LOWEST else 0.0  # type: ignore[call-arg]
 
 
-@njit(**_LOOP)
+@njit(**_PART)
 def _squared_differences(
     point: FloatArray, transposed: FloatArray, start: int, squared: FloatArray
 ) -> None:
     """Fill `squared` with ‖point - xⱼ‖² for the columns j from `start`; features in fours."""
     squared[:] = 0.0
+    # Slices of single rows, here and below: what starts at 0 and has no gaps is vectorised.
+    stop = start + squared.size
     for k in range(0, point.size, 4):
         a, b, c, d = point[k], point[k + 1], point[k + 2], point[k + 3]
-        xa, xb, xc, xd = transposed[k], transposed[k + 1], transposed[k + 2], transposed[k + 3]
+        xa, xb = transposed[k, start:stop], transposed[k + 1, start:stop]
+        xc, xd = transposed[k + 2, start:stop], transposed[k + 3, start:stop]
         for j in range(squared.size):
-            u, v = a - xa[start + j], b - xb[start + j]
-            w, z = c - xc[start + j], d - xd[start + j]
+            u, v, w, z = a - xa[j], b - xb[j], c - xc[j], d - xd[j]
             squared[j] += (u * u + v * v) + (w * w + z * z)
 
 
-@njit(**_LOOP)
+@njit(**_PART)
 def _collect(
     squared: FloatArray, low: float, high: float, found: FloatArray, n_found: int
 ) -> tuple[int, int]:
@@ -113,10 +121,13 @@ def gaussian_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, start: int, rate: float
 ) -> None:
     """Turn inner products xᵢ·xⱼ, columns from `start`, into exp(-rate · ‖xᵢ - xⱼ‖²) in place."""
+    norms = column_norms[start:]
     for i in range(tile.shape[0]):
-        for j in range(start, tile.shape[1]):
-            squared = row_norms[i] + column_norms[j] - 2.0 * tile[i, j]
-            tile[i, j] = _exp(-rate * max(squared, 0.0))
+        row = tile[i, start:]
+        norm = row_norms[i]
+        for j in range(row.size):
+            squared = norm + norms[j] - 2.0 * row[j]
+            row[j] = _exp(-rate * max(squared, 0.0))
 
 
 @njit(**_LOOP)
@@ -134,9 +145,9 @@ def gaussian_from_points(
         for first in range(start, out.shape[1], _CHUNK):
             size = min(_CHUNK, out.shape[1] - first)
             _squared_differences(points[i], transposed, offset + first, squared[:size])
-            row = out[i]
+            row = out[i, first : first + size]
             for j in range(size):
-                row[first + j] = _exp(-rate * squared[j])
+                row[j] = _exp(-rate * squared[j])
 
 
 @njit(**_LOOP)
@@ -155,11 +166,11 @@ def collect_from_products(
     """
     n_below, n_found = 0, 0
     for i in range(tile.shape[0]):
-        row = tile[i]
         begin = max(0, i + shift)
-        for j in range(begin, tile.shape[1]):
-            row[j] = max(row_norms[i] + column_norms[j] - 2.0 * row[j], 0.0)
-        below, n_found = _collect(row[begin:], bracket[0], bracket[1], found, n_found)
+        row, norms, norm = tile[i, begin:], column_norms[begin:], row_norms[i]
+        for j in range(row.size):
+            row[j] = max(norm + norms[j] - 2.0 * row[j], 0.0)
+        below, n_found = _collect(row, bracket[0], bracket[1], found, n_found)
         n_below += below
     return n_below, n_found
 
