@@ -120,7 +120,7 @@ class GaussianAffinity(PSDOperator):
         """Return K @ block; a tile above the diagonal also serves its mirror image."""
         product = np.zeros((self.n_samples, block.shape[1]))
         width = self._cloud.tile_rows if self._cloud.is_sparse else _TILE_COLUMNS
-        scratch = np.empty(self._cloud.tile_rows * width)
+        scratch = np.empty(min(self._cloud.tile_rows, self.n_samples) * min(width, self.n_samples))
         with Workers() as workers:
             for rows in self._cloud.slices():
                 corner = slice(rows.start, rows.stop)
