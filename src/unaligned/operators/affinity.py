@@ -1,21 +1,38 @@
-"""From points or distances to the Gaussian affinity (Eq. 1)."""
+"""From points, distances or given weights to an affinity, and the settings of that way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-from scipy.spatial.distance import pdist, squareform
+from scipy import linalg, sparse
+from scipy.spatial.distance import squareform
 
 from .. import _check
 from .._check import FloatArray
-from ..errors import InputError
-from .bandwidth import scale_from_condensed
-from .base import MatrixOperator, PSDOperator
+from ..errors import InputError, InputTypeError
+from .bandwidth import scale_from_condensed, scale_from_points
+from .base import MatrixOperator, PSDOperator, SparseOperator
+from .gaussian import GaussianAffinity
+from .memory import storage_for
+from .metric import DEFINITE_METRICS, METRICS, is_euclidean, pairwise
+from .neighbours import neighbour_affinity
+from .points import PointCloud, Points
+
+__all__ = [
+    "GaussianAffinity",
+    "KernelSettings",
+    "distance_affinity",
+    "given_affinity",
+    "point_affinity",
+]
+
+Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
+
+# Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.
+_CHECKABLE = 5000
 
 
 @dataclass(frozen=True)
@@ -30,11 +47,26 @@ class KernelSettings:
         σ² = bandwidth_factor · median(d²); the paper takes 2.
     metric
         `"euclidean"`, any metric of scikit-learn's `pairwise_distances`, or a callable.
+    n_neighbors
+        Keep only the affinities to the nearest neighbours, a point itself included; None
+        keeps all.
+    memory_limit
+        How many bytes the matrix of a dense affinity may take; above, it works in tiles. None
+        stands for a quarter of the available memory.
+
+    Examples
+    --------
+    >>> KernelSettings(metric="cosin")
+    Traceback (most recent call last):
+    ...
+    unaligned.errors.InputError: metric='cosin' is not known. Did you mean 'cosine'? ...
     """
 
     bandwidth: str | float = "median"
     bandwidth_factor: float = 2.0
-    metric: str | Callable[[FloatArray, FloatArray], float] = "euclidean"
+    metric: Metric = "euclidean"
+    n_neighbors: int | None = None
+    memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
@@ -42,85 +74,121 @@ class KernelSettings:
         else:
             _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
         _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)
-        if not (isinstance(self.metric, str) or callable(self.metric)):
-            raise InputError(f"metric={self.metric!r} must be the name of a metric or a callable.")
+        _check_metric(self.metric)
+        if self.n_neighbors is not None:
+            _check.positive_int("n_neighbors", self.n_neighbors, minimum=2)
+        if self.memory_limit is not None:
+            _check.positive_int("memory_limit", self.memory_limit, minimum=0)
 
 
-def point_affinity(points: FloatArray, settings: KernelSettings) -> PSDOperator:
-    """Return the Gaussian affinity of points, (N, d), with its `sigma_squared`."""
-    condensed = pdist(points, "sqeuclidean")
-    scale = scale_from_condensed(
-        condensed, points.shape[0], settings.bandwidth, settings.bandwidth_factor
-    )
-    return GaussianAffinity(points, scale)
+def _check_metric(metric: object) -> None:
+    if metric == "precomputed":
+        raise InputError(
+            "metric='precomputed' is not how distances are given here. "
+            "Make the dataset with kind='distances'."
+        )
+    if isinstance(metric, str):
+        _check.one_of("metric", metric, METRICS)
+    elif not callable(metric):
+        raise InputTypeError(
+            f"metric={metric!r} must be the name of a metric or a callable of two rows, "
+            f"not {type(metric).__name__}."
+        )
+
+
+def point_affinity(points: Points, settings: KernelSettings) -> PSDOperator:
+    """Return the affinity of points, (N, d), dense or CSR, with its `sigma_squared`.
+
+    Gaussian of the Euclidean distance (Eq. 1) unless the settings say otherwise: another
+    metric goes through its N×N matrix of distances, `n_neighbors` gives a sparse matrix.
+
+    Examples
+    --------
+    >>> affinity = point_affinity(np.array([[0.0], [1.0], [3.0]]), KernelSettings())
+    >>> affinity.sigma_squared, affinity.definite
+    (2.0, True)
+    """
+    if is_euclidean(settings.metric):
+        cloud = PointCloud(points)
+        scale = scale_from_points(cloud, settings.bandwidth, settings.bandwidth_factor)
+        if settings.n_neighbors is not None:
+            return neighbour_affinity(points, settings.n_neighbors, scale)
+        storage = storage_for(cloud.n_samples, settings.memory_limit)
+        return GaussianAffinity(cloud, scale, storage=storage)
+    distances = pairwise(points, settings.metric)
+    return _gaussian_of(distances, settings, definite=settings.metric in DEFINITE_METRICS)
 
 
 def distance_affinity(distances: FloatArray, settings: KernelSettings) -> PSDOperator:
-    """Return the Gaussian affinity of a matrix of distances, (N, N), with `sigma_squared`."""
-    squared = distances**2
-    condensed = squareform(squared, checks=False)
-    scale = scale_from_condensed(
-        condensed, distances.shape[0], settings.bandwidth, settings.bandwidth_factor
-    )
-    squared /= -scale
-    affinity = MatrixOperator(np.exp(squared, out=squared))
-    affinity.sigma_squared = scale
-    return affinity
+    """Return the Gaussian affinity of a matrix of distances, (N, N), with `sigma_squared`.
 
-
-class GaussianAffinity(PSDOperator):
-    r"""The Gaussian affinity of points, Eq. 1 [eq:affkern].
-
-    .. math:: K_{ij} = \exp(-\|x_i - x_j\|^2 / \sigma^2)
-
-    Rows are worked out from the points when asked for; the whole matrix is kept only once a
-    product needs it: O(N² d) time, 8 N² bytes.
-
-    Parameters
-    ----------
-    points
-        Shape (N, d), float64, finite.
-    sigma_squared
-        The kernel scale σ².
+    Whether the distances are Euclidean nobody says, and what the bounds need is less: that
+    this very matrix is positive semi-definite. Up to N = 5000 that is tested by a Cholesky
+    factorisation (see `is_positive`); above, and where the test fails, the affinity counts as
+    indefinite. Give the points instead, where there are any.
     """
+    if sparse.issparse(distances):
+        raise InputTypeError(
+            f"distances is a {_check.shape_of(distances)}; an entry that is not stored would "
+            "mean a distance of 0. Give a dense matrix, or kind='affinity' or 'graph' for "
+            "sparse weights."
+        )
+    return _gaussian_of(np.array(distances, dtype=np.float64), settings, definite=None)
 
-    def __init__(self, points: FloatArray, sigma_squared: float) -> None:
-        super().__init__(points.shape[0])
-        # Centring first: the Gram trick below loses what the mean and the spread share.
-        self.points = points - points.mean(axis=0)
-        self.sigma_squared = sigma_squared
 
-    @cached_property
-    def _matrix(self) -> FloatArray:
-        return self.rows(np.arange(self.n_samples))
+def given_affinity(weights: Any) -> PSDOperator:
+    """Return a given affinity, (N, N), dense or sparse, as an operator.
 
-    @cached_property
-    def _norms(self) -> FloatArray:
-        norms: FloatArray = np.einsum("ij,ij->i", self.points, self.points)
-        return norms
+    A dense one of up to N = 5000 is tested for positivity as distances are; a sparse one
+    counts as indefinite: a factorisation could fill it in.
+    """
+    if sparse.issparse(weights):
+        return SparseOperator(weights, definite=False)
+    return MatrixOperator(weights, definite=is_positive(weights))
 
-    def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
-        product: FloatArray = self._matrix @ block
-        return product
 
-    def diagonal(self) -> FloatArray:
-        """Return N ones."""
-        return np.ones(self.n_samples)
+def is_positive(matrix: FloatArray) -> bool:
+    r"""Say whether a symmetric matrix is shown to be positive semi-definite up to rounding.
 
-    def rows(self, index: npt.ArrayLike) -> FloatArray:
-        """Return the rows with these positions, (len(index), N)."""
-        index = np.asarray(index)
-        squared: FloatArray = self.points[index] @ self.points.T
-        squared *= -2.0
-        squared += self._norms[index, None]
-        squared += self._norms
-        np.maximum(squared, 0.0, out=squared)
-        squared[np.arange(index.size), index] = 0.0
-        squared /= -self.sigma_squared
-        self.entries_evaluated += squared.size
-        np.exp(squared, out=squared)
-        return squared
+    A Cholesky factorisation of :math:`A + \delta I` that runs through shows that no eigenvalue
+    is below :math:`-2\delta`; :math:`\delta = N \epsilon \max_i A_{ii}` is what rounding does to
+    the factorisation itself, and so the smallest shift at which a singular A passes. N³/3
+    operations, a quarter of an eigenvalue computation; above N = 5000 it says False unseen.
 
-    def to_dense(self) -> FloatArray:
-        """Return a copy of the whole matrix."""
-        return self._matrix.copy()
+    Examples
+    --------
+    >>> is_positive(np.ones((3, 3))), is_positive(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    (True, False)
+    """
+    n_samples = matrix.shape[0]
+    if n_samples > _CHECKABLE:
+        return False
+    shifted = np.array(matrix, dtype=np.float64, order="F")
+    diagonal = np.diagonal(shifted)
+    shift = n_samples * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
+    shifted[np.diag_indices(n_samples)] += shift
+    return int(linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1]) == 0
+
+
+def _gaussian_of(
+    distances: FloatArray, settings: KernelSettings, *, definite: bool | None
+) -> PSDOperator:
+    """Turn distances into exp(-d²/σ²), overwriting them; with `n_neighbors`, a sparse matrix."""
+    n_samples = distances.shape[0]
+    with np.errstate(over="ignore"):  # the scale's check says it better
+        distances *= distances
+    condensed = squareform(distances, checks=False)
+    scale = scale_from_condensed(
+        condensed, n_samples, settings.bandwidth, settings.bandwidth_factor
+    )
+    if settings.n_neighbors is not None:
+        return neighbour_affinity(distances, settings.n_neighbors, scale, precomputed=True)
+    distances /= -scale
+    np.fill_diagonal(distances, 0.0)
+    np.exp(distances, out=distances)
+    affinity = MatrixOperator(
+        distances, definite=is_positive(distances) if definite is None else definite
+    )
+    affinity.sigma_squared = scale
+    affinity.entries_evaluated = n_samples * n_samples
+    return affinity

@@ -1,32 +1,46 @@
-"""Rules for the kernel scale σ²."""
+r"""Rules for the kernel scale σ².
+
+The default is twice the median of all squared distances. It is worked out exactly, because
+LES moves by 30-45 times the relative error of σ²: a median over 200,000 random pairs, an error
+of half a percent, moves LES by 0.1-0.4 from seed to seed.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from .._check import FloatArray
 from ..errors import DegenerateDataError
+from .points import Bracket, PointCloud
+from .threads import Workers
+
+Pass: TypeAlias = Callable[[Bracket], tuple[int, int, FloatArray]]
+
+_WHOLE = 1000  # up to here all pairs are kept: half a million values
+_KEPT = 1 << 22  # values that one pass may keep, 32 MB
+_SIGMAS = 4.0  # half width of the first bracket, in standard deviations of a sample quantile
+_COLLECT_WIDTH = 4096  # columns of a tile that only counts
 
 
-def median_of_all_pairs(condensed: FloatArray, n_samples: int) -> float:
-    """Return the median of the N×N matrix whose upper triangle is `condensed`.
+def scale_from_points(cloud: PointCloud, bandwidth: str | float, bandwidth_factor: float) -> float:
+    """Return σ² of points under the Euclidean distance; a number is σ² itself.
 
-    The zero diagonal is included, as in the authors' code: N zeros come first in the sorted
-    matrix, then every off-diagonal value twice. `condensed`, (N(N-1)/2,), is reordered in
-    place; O(N²) time, no copy.
+    `mean` takes O(N d) time. `median` takes O(N² d) time and about 100 MB beyond the points.
 
     Examples
     --------
-    >>> median_of_all_pairs(np.array([1.0, 4.0, 9.0]), 3)
-    1.0
+    >>> cloud = PointCloud(np.array([[0.0], [1.0], [3.0]]))
+    >>> scale_from_points(cloud, "median", 2.0)
+    2.0
     """
-    total = n_samples * n_samples
-    ranks = sorted({(total - 1) // 2, total // 2})
-    positions = [(rank - n_samples) // 2 for rank in ranks if rank >= n_samples]
-    if positions:
-        condensed.partition(positions)
-    middle = [float(condensed[p]) for p in positions]
-    return sum(middle) / len(ranks)
+    if not isinstance(bandwidth, str):
+        return float(bandwidth)
+    centre = cloud.mean_squared_distance() if bandwidth == "mean" else median_of_points(cloud)
+    return checked_scale(bandwidth_factor * centre, bandwidth)
 
 
 def scale_from_condensed(
@@ -42,23 +56,166 @@ def scale_from_condensed(
     return checked_scale(bandwidth_factor * centre, bandwidth)
 
 
+def median_of_all_pairs(condensed: FloatArray, n_samples: int) -> float:
+    """Return the median of the N×N matrix whose upper triangle is `condensed`.
+
+    The zero diagonal is included, as in the authors' code: N zeros come first in the sorted
+    matrix, then every off-diagonal value twice. `condensed`, (N(N-1)/2,), is reordered in
+    place; O(N²) time, no copy.
+
+    Examples
+    --------
+    >>> median_of_all_pairs(np.array([1.0, 4.0, 9.0]), 3)
+    1.0
+    """
+    positions, n_middle = _middle_positions(n_samples)
+    if positions:
+        condensed.partition(positions)
+    return sum(float(condensed[p]) for p in positions) / n_middle
+
+
+def median_of_points(cloud: PointCloud) -> float:
+    """Return the median of the N×N matrix of squared distances, exactly, in little memory.
+
+    A random sample of pairs brackets the median; one pass over the tiles counts the pairs
+    below the bracket and keeps those within it, among which the median is then selected. A
+    bracket that misses, or that holds too many, is moved and the pass repeated. O(N² d) time,
+    about 100 MB.
+
+    The seed is fixed: it decides how long this takes, never what comes out.
+
+    Examples
+    --------
+    >>> median_of_points(PointCloud(np.array([[0.0], [1.0], [3.0]])))
+    1.0
+    """
+    positions, n_middle = _middle_positions(cloud.n_samples)
+    if not positions:
+        return 0.0
+    with Workers() as workers:
+
+        def one_pass(bracket: Bracket) -> tuple[int, int, FloatArray]:
+            return _count_and_keep(cloud, bracket, workers)
+
+        middle = _select(one_pass, _first_bracket(cloud, positions), positions)
+    return sum(middle) / n_middle
+
+
+def _middle_positions(n_samples: int) -> tuple[list[int], int]:
+    """Return where the middle values of the N×N matrix stand among the sorted pairs i < j.
+
+    An even number of entries has two middle values, an odd one has one (the second number
+    returned); those that fall on the zero diagonal have no position.
+    """
+    total = n_samples * n_samples
+    ranks = sorted({(total - 1) // 2, total // 2})
+    return [(rank - n_samples) // 2 for rank in ranks if rank >= n_samples], len(ranks)
+
+
+def _first_bracket(cloud: PointCloud, positions: list[int]) -> Bracket:
+    """Return an interval that holds the values at `positions`, almost surely."""
+    n_pairs = cloud.n_samples * (cloud.n_samples - 1) // 2
+    if cloud.n_samples <= _WHOLE:
+        return 0.0, math.inf
+    # Enough pairs for the bracket to hold about _KEPT / 2 values, but no dearer than the pass.
+    wanted = int((2.0 * _SIGMAS * n_pairs / _KEPT) ** 2)
+    size = min(max(wanted, 2**24 // max(cloud.n_features, 256)), 2**25)
+    sample = cloud.sample_of_squared_distances(size, np.random.default_rng(0))
+    return _around(sample, (positions[0] / n_pairs, positions[-1] / n_pairs), (0.0, math.inf))
+
+
+def _around(values: FloatArray, shares: tuple[float, float], outer: Bracket) -> Bracket:
+    """Return the sorted values a few standard deviations around these quantiles, or `outer`."""
+    margin = _SIGMAS * 0.5 * math.sqrt(values.size) + 1
+    low = math.floor(shares[0] * values.size - margin)
+    high = math.ceil(shares[1] * values.size + margin)
+    return (
+        float(values[low]) if low >= 0 else outer[0],
+        float(values[high]) if high < values.size else outer[1],
+    )
+
+
+def _count_and_keep(
+    cloud: PointCloud, bracket: Bracket, workers: Workers
+) -> tuple[int, int, FloatArray]:
+    """Return how many pairs lie below the bracket, how many within, and values from within.
+
+    The values are all of them as long as there are at most `_KEPT`.
+    """
+    n_below, n_within = 0, 0
+    kept: list[FloatArray] = []
+    width = cloud.tile_rows if cloud.is_sparse else _COLLECT_WIDTH
+    scratch = np.empty(0 if cloud.few_features else cloud.tile_rows * width)
+    for rows in cloud.slices():
+        for columns in cloud.slices(rows.start, width=width):
+            below, values = cloud.collect(rows, columns, bracket, workers, scratch)
+            n_below += below
+            if n_within <= _KEPT:
+                kept += values
+            n_within += sum(part.size for part in values)
+    return n_below, n_within, np.concatenate(kept)
+
+
+def _select(one_pass: Pass, bracket: Bracket, positions: list[int]) -> list[float]:
+    """Return the values at these positions of the sorted pairs, which passes can count.
+
+    The bracket moves between two bounds that are known to hold the answer, and the bounds
+    close with every pass that fails, so this ends.
+    """
+    floor, ceiling = 0.0, math.inf
+    while True:
+        n_below, n_within, values = one_pass(bracket)
+        inside = [position - n_below for position in positions]
+        if inside[0] < 0:
+            ceiling = bracket[0]
+            bracket = floor, ceiling
+        elif inside[-1] >= n_within:
+            floor = bracket[1]
+            bracket = floor, ceiling
+        elif values.size == n_within:
+            values.partition(inside)
+            return [float(values[p]) for p in inside]
+        elif len(positions) > 1:
+            # Too many to keep. Two positions may stand on two sides of a gap: one by one.
+            return [_select(one_pass, bracket, [position])[0] for position in positions]
+        elif np.ptp(values) <= 1e-14 * values[0]:
+            # Ties (integers, counts), apart by rounding at most: any of them is the median.
+            return [float(values[0])]
+        else:
+            floor, ceiling = bracket
+            bracket = _narrowed(values, inside[0] / n_within, bracket)
+
+
+def _narrowed(values: FloatArray, share: float, bracket: Bracket) -> Bracket:
+    """Return a smaller bracket, from some of the values in it; it may miss."""
+    values.sort()
+    nearer = _around(values, (share, share), bracket)
+    if nearer != bracket:
+        return nearer
+    # Ties at both ends: halve the interval instead.
+    return bracket[0], 0.5 * (bracket[0] + min(bracket[1], float(values[-1])))
+
+
 def checked_scale(sigma_squared: float, bandwidth: str) -> float:
     """Refuse a scale that is zero or not finite, saying what the data must look like."""
     if not np.isfinite(sigma_squared):
         raise DegenerateDataError(
-            "The squared distances between points overflow. Rescale the data: "
-            "the distance does not depend on the unit."
+            f"bandwidth={bandwidth!r} gives σ²={sigma_squared}: the squared distances between "
+            "points overflow. Rescale the data: the distance does not depend on the unit."
         )
     if sigma_squared <= 0:
-        remedy = (
-            "Remove the duplicates, or give bandwidth='mean' or a number (σ² itself)."
-            if bandwidth == "median"
-            else "There is nothing to compare; leave this dataset out."
-        )
-        what = (
-            "The median distance between points is 0: half of all pairs or more are duplicates."
-            if bandwidth == "median"
-            else "All points are equal."
-        )
-        raise DegenerateDataError(f"{what} {remedy}")
+        raise DegenerateDataError(_why_zero(bandwidth))
     return sigma_squared
+
+
+def _why_zero(bandwidth: str) -> str:
+    if bandwidth == "mean":
+        return (
+            "bandwidth='mean' gives σ²=0: all points are equal. There is nothing to compare; "
+            "leave this dataset out."
+        )
+    return (
+        "bandwidth='median' gives σ²=0: the median distance between points is 0, so half of "
+        "all pairs or more are duplicates. Remove the duplicates, or give bandwidth='mean' "
+        "or a number (σ² itself)."
+    )

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
+from .. import _check
 from .._check import FloatArray
 from ..errors import DegenerateDataError
-from .affinity import KernelSettings, distance_affinity, point_affinity
-from .base import MatrixOperator, PSDOperator
+from .affinity import KernelSettings, distance_affinity, given_affinity, point_affinity
+from .base import MatrixOperator, PSDOperator, SparseOperator
+from .graph import HeatKernel
+
+KINDS = ("points", "distances", "affinity", "spd", "graph")
 
 
 class DiffusionOperator(PSDOperator):
@@ -83,13 +88,26 @@ class DiffusionOperator(PSDOperator):
         return matrix
 
 
-def build_operator(values: FloatArray, kind: str, settings: KernelSettings) -> PSDOperator:
+def build_operator(values: Any, kind: str, settings: KernelSettings) -> PSDOperator:
     """Return the operator whose eigenvalues describe `values` of this kind.
 
-    `points` and `distances` become a diffusion operator; an `spd` matrix is taken as it is.
+    `points` (dense or CSR), `distances` and `affinity` (dense or sparse) become a diffusion
+    operator; a `graph` (dense or sparse) its heat kernel; an `spd` matrix (dense or sparse) is
+    taken as it is.
+
+    Examples
+    --------
+    >>> build_operator(np.diag([3.0, 1.0]), "spd", KernelSettings()).trace()
+    4.0
     """
+    _check.one_of("kind", kind, KINDS)
     if kind == "spd":
-        return MatrixOperator(values)
+        sparse_values = sparse.issparse(values)
+        return SparseOperator(values, definite=True) if sparse_values else MatrixOperator(values)
+    if kind == "graph":
+        return HeatKernel(values)
+    if kind == "affinity":
+        return DiffusionOperator(given_affinity(values))
     if kind == "distances":
         return DiffusionOperator(distance_affinity(values, settings))
     return DiffusionOperator(point_affinity(values, settings))

@@ -1,0 +1,96 @@
+"""The heat kernel of a graph."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import ive
+
+from .._check import FloatArray
+from .base import PSDOperator
+
+_TERMS = 18  # the next coefficient of the series is below 1e-21
+_BLOCK = 512  # unit vectors worked on at a time where single entries are wanted
+
+
+class HeatKernel(PSDOperator):
+    r"""The heat kernel exp(-L) of a graph's normalised Laplacian.
+
+    .. math:: L = I - D^{-1/2} A D^{-1/2}, \qquad
+              e^{-L} = \sum_{k=0}^{17} c_k T_k(I - L), \quad
+              c_0 = e^{-1} I_0(1),\; c_k = 2 e^{-1} I_k(1)
+
+    The eigenvalues of L lie in [0, 2], so those of I - L in [-1, 1], where the Chebyshev series
+    with modified Bessel functions converges to rounding within 18 terms. The eigenvalues of
+    the kernel are exp(-μ), between exp(-2) and 1. An isolated node has a zero row in L, and so
+    an eigenvalue 1 of its own, as every connected component has.
+
+    A product with b vectors takes 17 products with the adjacency, O(nnz b); nothing is filled
+    in. `diagonal` costs as much as N products with a vector, O(N nnz).
+
+    Parameters
+    ----------
+    adjacency
+        Shape (N, N), symmetric, weights of at least 0, dense or sparse. Weights on the diagonal
+        are self-loops and count once.
+
+    Examples
+    --------
+    >>> edge = HeatKernel(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> np.linalg.eigvalsh(edge.to_dense()).round(6)
+    array([0.135335, 1.      ])
+    """
+
+    def __init__(self, adjacency: Any) -> None:
+        super().__init__(int(adjacency.shape[0]))
+        self._step = _complement(adjacency)
+
+    def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
+        coefficients = 2.0 * ive(np.arange(_TERMS), 1.0)
+        previous = np.array(block, dtype=np.float64)
+        current: FloatArray = self._step @ previous
+        total: FloatArray = 0.5 * coefficients[0] * previous + coefficients[1] * current
+        for coefficient in coefficients[2:]:
+            previous *= -1.0
+            previous += 2.0 * (self._step @ current)
+            previous, current = current, previous
+            total += coefficient * current
+        return total
+
+    def diagonal(self) -> FloatArray:
+        """Return a copy of the N diagonal entries, which are worked out once."""
+        return self._diagonal.copy()
+
+    def rows(self, index: npt.ArrayLike) -> FloatArray:
+        """Return the rows with these positions, (len(index), N)."""
+        index = np.asarray(index)
+        units = np.zeros((self.n_samples, index.size))
+        units[index, np.arange(index.size)] = 1.0
+        self.entries_evaluated += units.size
+        return np.ascontiguousarray(self._matmat(units).T)
+
+    def to_dense(self) -> FloatArray:
+        """Return the whole matrix, symmetric to the last bit."""
+        matrix = self.rows(np.arange(self.n_samples))
+        return 0.5 * (matrix + matrix.T)
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        starts = range(0, self.n_samples, _BLOCK)
+        parts = [np.arange(a, min(a + _BLOCK, self.n_samples)) for a in starts]
+        return np.concatenate([self.rows(p)[np.arange(p.size), p] for p in parts])
+
+
+def _complement(adjacency: Any) -> Any:
+    """Return I - L = D^-1/2 A D^-1/2, with 1 on the diagonal for isolated nodes."""
+    degree = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
+    isolated = degree <= 0
+    root = 1.0 / np.sqrt(np.where(isolated, 1.0, degree))
+    if sparse.issparse(adjacency):
+        scale = sparse.diags_array(root)
+        return sparse.csr_array(scale @ adjacency @ scale + sparse.diags_array(isolated * 1.0))
+    return adjacency * root * root[:, None] + np.diag(isolated * 1.0)

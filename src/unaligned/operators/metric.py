@@ -1,0 +1,79 @@
+"""Metrics other than the Euclidean one: their names, and their matrices of distances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .. import _check
+from .._check import FloatArray
+from ..errors import InputError
+from .points import Points
+
+EUCLIDEAN_METRICS = ("euclidean", "l2", "minkowski")  # scikit-learn's minkowski has p=2
+# exp(-d²/σ²) is positive for every σ if and only if d² is conditionally negative definite
+# (Schoenberg, 1938), which is to say that d is a Euclidean distance of some points. So it is
+# for these two, which rescale or turn the axes. It is not for the others: d² of cityblock is
+# not (d is), nor of cosine (d is), and sqeuclidean would have to hold for ‖x - y‖⁴.
+DEFINITE_METRICS = ("seuclidean", "mahalanobis")
+_BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
+METRICS = (
+    *EUCLIDEAN_METRICS,
+    *DEFINITE_METRICS,
+    *("braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "hamming"),
+    *("haversine", "l1", "manhattan", "sqeuclidean"),
+    *_BOOLEAN_METRICS,
+)
+
+
+def is_euclidean(metric: object) -> bool:
+    """Say whether a metric is the Euclidean one under any of its names."""
+    return isinstance(metric, str) and metric in EUCLIDEAN_METRICS
+
+
+def pairwise(
+    points: Points, metric: str | Callable[[FloatArray, FloatArray], float]
+) -> FloatArray:
+    """Return the N×N matrix of distances under a metric of scikit-learn or a callable.
+
+    O(N²) evaluations and 8 N² bytes. The result is symmetric, and refused if it holds NaN,
+    infinite or negative values.
+
+    Examples
+    --------
+    >>> pairwise(np.array([[0.0, 0.0], [1.0, 2.0]]), "cityblock")
+    array([[0., 3.],
+           [3., 0.]])
+    """
+    from sklearn.metrics import pairwise_distances
+
+    values: Any = points
+    if isinstance(metric, str) and metric in _BOOLEAN_METRICS and not sparse.issparse(points):
+        values = np.asarray(points) != 0
+    try:
+        distances: FloatArray = pairwise_distances(values, metric=metric)
+    except (TypeError, ValueError, np.linalg.LinAlgError) as error:
+        raise InputError(
+            f"metric={metric!r} cannot be worked out for points given as "
+            f"{_check.shape_of(points)}: {error} Choose another metric or change the points."
+        ) from error
+    distances = np.array(distances, dtype=np.float64)
+    return _checked(distances, metric)
+
+
+def _checked(distances: FloatArray, metric: object) -> FloatArray:
+    """Refuse what is no distance; halve what rounding made unsymmetric."""
+    bad = np.argwhere(~(np.isfinite(distances) & (distances >= -1e-12)))
+    if bad.size:
+        i, j = bad[0]
+        raise InputError(
+            f"metric={metric!r} gives {distances[i, j]:g} for rows {i} and {j}; a distance must "
+            "be finite and at least 0. Choose another metric or leave these rows out."
+        )
+    distances = 0.5 * (distances + distances.T)
+    np.maximum(distances, 0.0, out=distances)
+    np.fill_diagonal(distances, 0.0)
+    return distances
