@@ -75,7 +75,7 @@ class Dataset:
         values = to_values(self.values, self.label)
         values, dropped = self._without_missing(values)
         if self.kind != "points":
-            _require_symmetric(values, self.kind, self.label)
+            _require_symmetric(values.astype(np.float64, copy=False), self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
 
@@ -117,7 +117,7 @@ class Dataset:
         if sparse.issparse(self.values):
             for part in (self.values.indptr, self.values.indices):
                 digest.update(part.astype(np.int64).tobytes())
-            digest.update(self.values.data.astype(np.float64).tobytes())
+            digest.update((self.values.data.astype(np.float64) + 0.0).tobytes())
         else:
             for block in self.blocks():
                 canonical = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
@@ -136,8 +136,7 @@ class Dataset:
         nan_policy: str | None = None,
     ) -> Dataset:
         """Return the same values with another name, preprocessing or NaN policy."""
-        return replace(
-            self,
+        return self._changed(
             name=self.name if name is None else name,
             preprocess=self.preprocess if preprocess is None else parse_steps(preprocess),
             nan_policy=self.nan_policy if nan_policy is None else nan_policy,
@@ -147,7 +146,12 @@ class Dataset:
         """Return `n_samples` rows drawn without replacement, in their old order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
         values = self.values[rows]
-        return replace(self, values=values if self.kind == "points" else values[:, rows])
+        return self._changed(values=values if self.kind == "points" else values[:, rows])
+
+    def _changed(self, **changes: Any) -> Dataset:
+        copy = replace(self, **changes)
+        object.__setattr__(copy, "n_dropped", self.n_dropped)  # what is lost stays lost
+        return copy
 
     def _without_missing(self, values: Values) -> tuple[Values, int]:
         bad = _rows_not_finite(values)
