@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 
 from .. import _check, _settings
 from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..errors import InputError, RecipeMismatchError
+from ..errors import DegenerateDataError, IndefiniteWarning, InputError, RecipeMismatchError
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
 from ..operators.diffusion import build_operator
 from ..spectra.auto import resolve_solver
-from ..spectra.base import Accuracy, EigenSolver
+from ..spectra.base import Accuracy, EigenSolver, Spectrum
 from ..spectra.signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
+_NEGATIVE_MASS = 1e-10  # less than this is rounding
 
 
 class Distance(ABC):
@@ -121,9 +124,13 @@ class SignatureSettings:
 
     def __post_init__(self) -> None:
         if self.n_eigenvalues is not None:
-            _check.positive_int("n_eigenvalues", self.n_eigenvalues)
-        _check.real_number("gamma", self.gamma, minimum=0.0)
-        _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+            k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
+            object.__setattr__(self, "n_eigenvalues", k)
+        gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
+        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+        # Plain numbers: they go into recipes, and recipes into files.
+        object.__setattr__(self, "gamma", gamma)
+        object.__setattr__(self, "tol", tol)
         resolve_solver(self.solver, self.sketch_size)
 
 
@@ -141,6 +148,11 @@ class SpectralDistance(Distance):
         k = self.settings.n_eigenvalues
         given = {d.n_eigenvalues for d in datasets if isinstance(d, Signature)}
         fresh = [d for d in datasets if isinstance(d, Dataset)]
+        if k is not None and given - {k}:
+            raise RecipeMismatchError(
+                f"n_eigenvalues={k} was asked for, and a signature given has {max(given - {k})} "
+                f"values. Cut longer ones with .truncate({k}), or leave n_eigenvalues out."
+            )
         if k is None:
             sizes = [d.n_samples for d in fresh]
             k = min(given) if given else min([DEFAULT_EIGENVALUES, *sizes])
@@ -173,12 +185,7 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
     accuracy = Accuracy(settings.gamma, settings.tol)
     spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
     solved = time.perf_counter()
-    if settings.gamma == 0 and spectrum.eigenvalues[-1] <= 0:
-        raise InputError(
-            f"gamma=0 needs {k} positive eigenvalues; {dataset.label} has only "
-            f"{int((spectrum.eigenvalues > 0).sum())}. Give a positive gamma, or a smaller "
-            "n_eigenvalues."
-        )
+    _warn_if_indefinite(operator, spectrum, dataset.label)
     stats = {
         "seconds_operator": built - started,
         "seconds_solver": solved - built,
@@ -191,11 +198,23 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
         _recipe(dataset, settings, seed),
         dataset.n_samples,
         dataset.n_features,
-        operator.sigma_squared,
+        None if operator.sigma_squared is None else float(operator.sigma_squared),
         dataset.name,
         dataset.fingerprint,
         stats,
     )
+
+
+def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
+    negative = spectrum.stats.get("negative_mass", 0.0)
+    if not operator.definite and negative > _NEGATIVE_MASS:
+        warnings.warn(
+            f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
+            "spectrum's mass is negative and counts as 0. Euclidean-like metrics without "
+            "n_neighbors have no such loss.",
+            IndefiniteWarning,
+            stacklevel=2,
+        )
 
 
 def require_comparable(first: Signature, second: Signature) -> None:
@@ -212,8 +231,13 @@ def require_comparable(first: Signature, second: Signature) -> None:
 
 def operator_of(dataset: Dataset, kernel: KernelSettings) -> PSDOperator:
     """Return the operator of a dataset; what is wrong with the data is said with its name."""
+    if dataset.n_samples < 2 and dataset.kind != "spd":
+        raise DegenerateDataError(
+            f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
+        )
     values = dataset.prepared()
     if dataset.kind == "spd":
+        values = values.toarray() if sparse.issparse(values) else values
         _require_psd(values, dataset.label)
     try:
         return build_operator(values, dataset.kind, kernel)
@@ -246,12 +270,14 @@ def _recipe(dataset: Dataset, settings: SignatureSettings, seed: int) -> Recipe:
     kernel = settings.kernel
     free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
     operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
+    if kernel.n_neighbors is not None and not free:
+        operator = f"{operator}, {kernel.n_neighbors} neighbors"
     metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
     return Recipe(
         gamma=settings.gamma,
         kernel=operator,
-        bandwidth="none" if free else kernel.bandwidth,
-        bandwidth_factor=1.0 if free else kernel.bandwidth_factor,
+        bandwidth="none" if free else _plain(kernel.bandwidth),
+        bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
         metric=metric,
         preprocess=dataset.preprocess,
         kind=dataset.kind,
@@ -260,6 +286,10 @@ def _recipe(dataset: Dataset, settings: SignatureSettings, seed: int) -> Recipe:
         seed=seed,
         version=__version__,
     )
+
+
+def _plain(bandwidth: str | float) -> str | float:
+    return bandwidth if isinstance(bandwidth, str) else float(bandwidth)
 
 
 def metric_name(metric: str | Callable[..., float]) -> str:
