@@ -224,7 +224,10 @@ def fill(
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
     everything = [*rows.values(), *(columns or {}).values()]
-    fresh = {_identity(item): item for item in everything if isinstance(item, Dataset)}
+    fresh: dict[tuple[Any, ...], Dataset] = {}
+    for item in everything:
+        if isinstance(item, Dataset):
+            fresh.setdefault(_identity(item), item)
     described = engine.run(
         lambda dataset: method.describe(dataset, seed),
         list(fresh.values()),

@@ -81,6 +81,13 @@ def test_a_signature_meets_data_with_as_many_eigenvalues():
     assert mixed == pytest.approx(ua.distance(a, b, n_eigenvalues=20), rel=1e-9)
 
 
+def test_a_signature_longer_than_the_data_names_the_cut():
+    a, b = clouds(0)
+    with pytest.raises(RecipeMismatchError, match=r"has 100 values.*90 samples.*\.truncate\(90\)"):
+        ua.distance(a, ua.signature(b, n_eigenvalues=100))
+    assert ua.distance(a, ua.signature(b, n_eigenvalues=100).truncate(90)) > 0
+
+
 @pytest.mark.parametrize("options", [{"metric": "cityblock"}, {"n_neighbors": 10}], ids=str)
 def test_an_indefinite_affinity_is_said_and_has_no_bound(options):
     points = clouds(0)[0]

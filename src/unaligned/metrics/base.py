@@ -156,6 +156,11 @@ class SpectralDistance(Distance):
         if k is None:
             sizes = [d.n_samples for d in fresh]
             k = min(given) if given else min([DEFAULT_EIGENVALUES, *sizes])
+            if given and k > min([k, *sizes]):
+                raise RecipeMismatchError(
+                    f"A signature given has {k} values, and the smallest dataset only "
+                    f"{min(sizes)} samples. Cut the signatures with .truncate({min(sizes)})."
+                )
         for dataset in fresh:
             _require_enough(k, dataset)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
@@ -260,7 +265,8 @@ def _require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
     if n_eigenvalues > dataset.n_samples:
         raise InputError(
             f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "
-            f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues or leave it out."
+            f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues, or leave "
+            f"{dataset.label} out."
         )
 
 
