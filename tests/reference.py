@@ -38,11 +38,11 @@ def les(first, second, gamma=1e-8):
     return np.sqrt(np.sum((np.log(first + gamma) - np.log(second + gamma)) ** 2))
 
 
-def algorithm_1(W, K, M, rng):
+def algorithm_1(W, K, M, rng, mu=2.2e-16):
     """Algorithm 1 line by line."""
     Omega = orth(rng.standard_normal((len(W), M)))
     Y = W @ Omega
-    nu = 2.2e-16 * np.linalg.norm(Y, 2)
+    nu = mu * np.linalg.norm(Y, 2)
     Y = Y + nu * Omega
     B = Omega.T @ Y
     C = np.linalg.cholesky((B + B.T) / 2).T

@@ -49,6 +49,20 @@ def described(monkeypatch):
     return names
 
 
+@pytest.fixture
+def compared(monkeypatch):
+    """The pairs that were compared, one by one."""
+    pairs = []
+    original = SpectralDistance.compare
+
+    def counting(self, first, second):
+        pairs.append((first.name, second.name))
+        return original(self, first, second)
+
+    monkeypatch.setattr(SpectralDistance, "compare", counting)
+    return pairs
+
+
 def test_a_square_comparison():
     result = ua.compare(DATA, **K)
     assert result.names == result.reference_names == tuple(DATA)
@@ -103,7 +117,7 @@ def test_wrong_names_are_refused(key, message):
 @pytest.mark.parametrize("solver", ["exact", "nystrom"])
 @pytest.mark.parametrize("references", [None, part(0, 4)], ids=["square", "rectangular"])
 def test_adding_equals_computing_at_once_and_computes_nothing_twice(
-    references, solver, loaded, described, tmp_path
+    references, solver, loaded, described, compared, tmp_path
 ):
     options = {**K, "solver": solver, "rng": 3}
     result = ua.compare(part(0, 1), references, **options)
@@ -111,8 +125,12 @@ def test_adding_equals_computing_at_once_and_computes_nothing_twice(
         result.save(tmp_path / "file")
         result = ua.Comparison.load(tmp_path / "file")
     described.clear()
+    compared.clear()
     grown = result.add(part(2, 3)).add({"last": DATA["d4"]})
     assert described == ["d2", "d3", "last"]
+    new = {"d2", "d3", "last"}
+    assert len(set(compared)) == len(compared)
+    assert all(new & set(pair) for pair in compared)
     at_once = ua.compare({**part(0, 1, 2, 3), "last": DATA["d4"]}, references, **options)
     assert_same(grown, at_once)
     assert result.names == ("d0", "d1"), "the old comparison stays as it is"

@@ -53,6 +53,17 @@ def test_matrices_of_the_wrong_sign_are_refused(values, kind, message):
         ua.Dataset(values, kind=kind, nan_policy="omit")
 
 
+@pytest.mark.parametrize(("dtype", "noise"), [(np.float64, 1e-10), (np.float32, 1e-6)])
+def test_rounding_of_the_dtype_is_no_asymmetry(dtype, noise):
+    rounded = changed(SYMMETRIC, (0, 1), 1.0 + noise)
+    assert rounded.astype(dtype)[0, 1] != rounded.astype(dtype)[1, 0]
+    ua.Dataset(rounded.astype(dtype), kind="distances")
+    with pytest.raises(InputError, match="must be symmetric"):
+        ua.Dataset(
+            changed(SYMMETRIC, (0, 1), 1.0 + 100 * 4 * max(noise, 1e-8)).astype(dtype), "spd"
+        )
+
+
 def test_a_matrix_of_booleans_is_a_matrix():
     dataset = ua.Dataset(np.eye(4, dtype=bool), kind="spd")
     assert np.array_equal(ua.signature(dataset, gamma=1.0).eigenvalues, np.ones(4))

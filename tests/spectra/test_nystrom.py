@@ -7,6 +7,7 @@ import unaligned as ua
 from reference import algorithm_1, diffusion_of_points, eigenvalues, with_spectrum
 from unaligned.errors import InputError, InputTypeError
 from unaligned.operators.base import MatrixOperator
+from unaligned.spectra import nystrom
 from unaligned.spectra.base import Accuracy
 from unaligned.spectra.nystrom import Nystrom
 
@@ -37,6 +38,15 @@ def test_the_solver_is_algorithm_1(name, seed):
     W = matrix_with(name)
     expected = algorithm_1(W, K, M, np.random.default_rng(seed))
     assert np.allclose(solve(W, seed).eigenvalues, expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shift_enters_and_leaves_as_in_algorithm_1(seed, monkeypatch):
+    # μ = 2.2e-16 drowns in rounding; a large one shows whether ν is used to the letter.
+    monkeypatch.setattr(nystrom, "_MU", 1e-3)
+    W = matrix_with("slow")
+    expected = algorithm_1(W, K, M, np.random.default_rng(seed), mu=1e-3)
+    assert np.allclose(solve(W, seed).eigenvalues, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))

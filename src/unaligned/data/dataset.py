@@ -75,7 +75,7 @@ class Dataset:
         values = to_values(self.values, self.label)
         values, dropped = self._without_missing(values)
         if self.kind != "points":
-            _require_symmetric(values.astype(np.float64, copy=False), self.kind, self.label)
+            _require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
 
@@ -209,9 +209,12 @@ def _require_symmetric(values: Values, kind: str, label: str) -> None:
             f"{label} of kind {kind!r} must be square; its shape is {tuple(values.shape)}. "
             "For rows of features use kind='points'."
         )
+    precision = np.finfo(values.dtype).eps if values.dtype.kind == "f" else 0.0
+    tolerance = max(1e-8, 16.0 * float(precision))  # single precision is not symmetric to 1e-8
+    values = values.astype(np.float64, copy=False)
     largest = float(abs(values).max())
     asymmetry = float(abs(values - values.T).max())
-    if asymmetry > 1e-8 * largest:
+    if asymmetry > tolerance * largest:
         raise InputError(
             f"{label} of kind {kind!r} must be symmetric; entries differ from their mirror by up "
             f"to {asymmetry:g}. Symmetrise it, e.g. (A + A.T) / 2."
@@ -222,7 +225,7 @@ def _require_symmetric(values: Values, kind: str, label: str) -> None:
             f"{float(values.min()):g}."
         )
     diagonal: FloatArray = np.asarray(values.diagonal(), dtype=np.float64)
-    if kind == "distances" and np.abs(diagonal).max() > 1e-8 * largest:
+    if kind == "distances" and np.abs(diagonal).max() > tolerance * largest:
         raise InputError(
             f"{label} of kind 'distances' must have a zero diagonal; the largest entry there is "
             f"{np.abs(diagonal).max():g}. For similarities use kind='affinity'."
