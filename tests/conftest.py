@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 DATA = Path(os.environ.get("UNALIGNED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -31,3 +32,10 @@ def cytotree():
 def klein():
     """Klein mouse ES cells: raw counts, 1000 × 900."""
     return np.asarray(real_data("klein2015_mesc.npz")["counts"], dtype=np.float64)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_blas_thread():
+    """Cap BLAS: test matrices are small, and on a busy machine spinning threads take minutes."""
+    with threadpool_limits(limits=1):
+        yield

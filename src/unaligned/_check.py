@@ -18,15 +18,21 @@ IndexArray: TypeAlias = npt.NDArray[np.int64]
 RNGLike: TypeAlias = int | np.random.Generator | None
 
 
-def positive_int(name: str, value: object, *, minimum: int = 1) -> int:
-    """Return `value` as an int of at least `minimum`."""
+def whole_number(name: str, value: object) -> int:
+    """Return `value` as an int; True, 2.0 and "2" are refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise InputTypeError(
             f"{name}={value!r} must be a whole number, not {type(value).__name__}."
         )
-    if value < minimum:
-        raise InputError(f"{name}={value!r} must be at least {minimum}.")
     return int(value)
+
+
+def positive_int(name: str, value: object, *, minimum: int = 1) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    number = whole_number(name, value)
+    if number < minimum:
+        raise InputError(f"{name}={value!r} must be at least {minimum}.")
+    return number
 
 
 def real_number(

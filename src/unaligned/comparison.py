@@ -11,7 +11,14 @@ import numpy as np
 from . import _check, _settings
 from ._check import RNGLike
 from .data.dataset import Dataset
-from .errors import InputError, InputTypeError, NotApplicableError, SampleSizeWarning
+from .data.preprocess import parse_steps
+from .errors import (
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    RecipeMismatchError,
+    SampleSizeWarning,
+)
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SignatureSettings, SpectralDistance, compute_signature
 from .metrics.callable import CallableDistance
@@ -119,7 +126,11 @@ def distance(
     >>> distance(small, large) > 1
     True
     """
-    result = compare([a, b], distance=distance, rng=rng, progress=False, _unnamed=True, **options)
+    first, second = _own_name(a) or "a", _own_name(b) or "b"
+    if first == second:
+        first, second = "a", "b"
+    pair = {first: a, second: b}
+    result = compare(pair, None, distance=distance, rng=rng, progress=False, **options)
     return float(result.distances[0, 1])
 
 
@@ -163,21 +174,25 @@ def compare(
     >>> compare(clouds, n_eigenvalues=20).names
     ('line', 'ball')
     """
-    unnamed = options.pop("_unnamed", False)
     data_options = _data_options(options)
-    rows = _collection("datasets", datasets, data_options, unnamed)
+    rows = _collection("datasets", datasets, data_options)
     columns = None if references is None else _collection("references", references, data_options)
     seed = _check.root_seed(rng)
     everything = [*rows.values(), *(columns or {}).values()]
-    if subsample is not None:
-        size = _common_size(subsample, everything)
-        rows = {name: _at_size(item, size, seed) for name, item in rows.items()}
-        columns = columns and {name: _at_size(item, size, seed) for name, item in columns.items()}
+    method = resolve_distance(distance, options)
+    _require_as_asked({**options, **data_options}, everything)
+    size = None if subsample is None else _common_size(subsample, everything, method)
+    if size is not None:
+        rows = _at_size(rows, size, seed)
+        columns = columns and _at_size(columns, size, seed)
         everything = [*rows.values(), *(columns or {}).values()]
-    method = resolve_distance(distance, options).fit(everything)
+    method = method.fit(everything)
     _require_applicable(method, rows, columns)
     _warn_about_sizes(method, everything)
-    return fill(method, rows, columns, seed=seed, n_jobs=n_jobs, progress=progress)
+    preparation = {**data_options, "subsample": size}
+    return fill(
+        method, rows, columns, seed=seed, preparation=preparation, n_jobs=n_jobs, progress=progress
+    )
 
 
 def available() -> pd.DataFrame:
@@ -212,6 +227,8 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
                 "its own settings. Give the distance by name."
             )
         return distance
+    if isinstance(distance, type) and issubclass(distance, Distance):
+        return distance.from_options(dict(options))
     if callable(distance):
         return CallableDistance.from_options({"function": distance, **options})
     name = _check.one_of("distance", distance, DISTANCES)
@@ -219,33 +236,43 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
 
 
 def collect(
-    argument: str, datasets: Mapping[str, DataLike], method: Distance, example: Any
+    datasets: Mapping[str, DataLike], method: Distance, members: Sequence[Any], old: Comparison
 ) -> dict[str, Dataset | Signature]:
-    """Return datasets that join a comparison: preprocessed as its members were, and checked."""
-    steps = example.recipe.preprocess if isinstance(example, Signature) else None
-    named = _collection(argument, datasets, {"preprocess": steps or None, "nan_policy": None})
+    """Return datasets that join a comparison: prepared as its members were, and checked."""
+    signatures = [item for item in members if isinstance(item, Signature)]
+    preparation = dict(old.preparation)
+    size = preparation.pop("subsample", None)
+    if preparation.get("preprocess") is None and signatures:
+        preparation["preprocess"] = signatures[0].recipe.preprocess or None
+    named = _collection("datasets", datasets, preparation)
+    if size is not None:
+        _common_size(size, list(named.values()), method)
+        named = _at_size(named, size, old.seed)
     method.fit(list(named.values()))
+    _require_applicable(method, named, None)
+    _warn_about_sizes(method, [*signatures, *named.values()], stacklevel=4)
     return named
 
 
+def _own_name(data: DataLike) -> str | None:
+    return data.name if isinstance(data, (Dataset, Signature)) else None
+
+
 def _collection(
-    argument: str, data: Any, data_options: dict[str, Any], unnamed: bool = False
+    argument: str, data: Any, data_options: dict[str, Any]
 ) -> dict[str, Dataset | Signature]:
     """Return name -> Dataset or Signature, names being unique."""
     if isinstance(data, Mapping):
         items = [(name, value) for name, value in data.items()]
     elif (
-        isinstance(data, (str, bytes)) or not isinstance(data, Iterable) or hasattr(data, "dtype")
+        isinstance(data, (str, bytes)) or not isinstance(data, Iterable) or hasattr(data, "shape")
     ):
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
             f"{_check.shape_of(data)}. For two datasets write [a, b]."
         )
     else:
-        items = [
-            (str(i) if unnamed or getattr(value, "name", None) is None else value.name, value)
-            for i, value in enumerate(data)
-        ]
+        items = [(_own_name(value) or str(i), value) for i, value in enumerate(data)]
     if not items:
         raise InputError(f"{argument} is empty. Give at least one dataset.")
     named: dict[str, Dataset | Signature] = {}
@@ -264,7 +291,8 @@ def _as_dataset(
     if isinstance(data, Signature):
         return data
     if isinstance(data, Dataset):
-        if data_options.get("preprocess") is not None and data.preprocess:
+        steps = data_options["preprocess"]
+        if steps and data.preprocess and steps != data.preprocess:
             raise InputError(
                 f"{data.label} has its own preprocessing {list(data.preprocess)}; "
                 "leave out preprocess=, or build the Dataset without it."
@@ -276,10 +304,39 @@ def _as_dataset(
 
 def _data_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take out of `options` those that belong to the datasets."""
-    return {name: options.pop(name, None) for name in ("preprocess", "nan_policy")}
+    steps = options.pop("preprocess", None)
+    return {
+        "preprocess": None if steps is None else parse_steps(steps),
+        "nan_policy": options.pop("nan_policy", None),
+    }
 
 
-def _common_size(subsample: int | str, items: Sequence[Dataset | Signature]) -> int:
+def _require_as_asked(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
+    """Refuse options that a signature given as data was not made with; it cannot be remade."""
+    for item in items:
+        if not isinstance(item, Signature):
+            continue
+        made = {"gamma": item.recipe.gamma, "preprocess": item.recipe.preprocess}
+        if item.sigma_squared is not None:
+            made["bandwidth"] = item.recipe.bandwidth
+            made["bandwidth_factor"] = item.recipe.bandwidth_factor
+        asked = {name: options[name] for name in made if options.get(name) is not None}
+        for name, value in asked.items():
+            if value != made[name]:
+                raise RecipeMismatchError(
+                    f"{name}={value!r} was asked for, and a signature given was made with "
+                    f"{made[name]!r}. Leave {name} out, or give the data instead."
+                )
+
+
+def _common_size(
+    subsample: int | str, items: Sequence[Dataset | Signature], method: Distance
+) -> int:
+    if method.paired_rows:
+        raise NotApplicableError(
+            f"subsample={subsample!r} draws rows of each dataset by itself, and distance "
+            f"{method.name!r} compares row i with row i. Take the same rows of all datasets first."
+        )
     if any(isinstance(item, Signature) for item in items):
         raise InputError("subsample needs the data itself; a Signature cannot be subsampled.")
     smallest = min(items, key=lambda item: item.n_samples)
@@ -296,9 +353,15 @@ def _common_size(subsample: int | str, items: Sequence[Dataset | Signature]) -> 
     return size
 
 
-def _at_size(item: Dataset | Signature, size: int, seed: int) -> Dataset:
-    assert isinstance(item, Dataset)  # _common_size refuses signatures
-    return item if item.n_samples == size else item.subsample(size, item.generator(seed))
+def _at_size(
+    items: Mapping[str, Dataset | Signature], size: int, seed: int
+) -> dict[str, Dataset | Signature]:
+    return {
+        name: item.subsample(size, item.generator(seed))
+        if isinstance(item, Dataset) and item.n_samples > size
+        else item
+        for name, item in items.items()
+    }
 
 
 def _require_applicable(
@@ -320,7 +383,9 @@ def _require_applicable(
                 )
 
 
-def _warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> None:
+def _warn_about_sizes(
+    method: Distance, items: Sequence[Dataset | Signature], *, stacklevel: int = 3
+) -> None:
     """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart."""
     if not isinstance(method, SpectralDistance):
         return
@@ -332,5 +397,5 @@ def _warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) ->
             f"{large.name!r} has {sizes.max()}. Part of their distance comes from size alone. "
             "Pass subsample='common' to compare at one size.",
             SampleSizeWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )

@@ -43,6 +43,7 @@ def embed(
     np.float64(3.0)
     """
     method = _check.one_of("method", method, METHODS)
+    rng = _check.root_seed(rng)
     k = _check.positive_int("n_components", n_components)
     n = distances.shape[0]
     if k >= n:
@@ -53,7 +54,7 @@ def embed(
         return classical_mds(distances, k)
     if method == "diffusion":
         return diffusion_map(distances, k)
-    return _metric_mds(distances, k, _check.root_seed(rng))
+    return _metric_mds(distances, k, rng)
 
 
 def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
@@ -84,9 +85,13 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
         return np.zeros((distances.shape[0], n_components))
     affinity = np.exp(-(distances**2) / scale)
     operator = DiffusionOperator(MatrixOperator(affinity))
-    eigenvalues, U = np.linalg.eigh(operator.to_dense())
     root_degree = 1.0 / (operator.scaling * affinity.sum(axis=1))
-    leading = np.arange(eigenvalues.size - 2, eigenvalues.size - 2 - n_components, -1)
+    # The constant one is known, and taken out before: with clusters far apart the eigenvalue 1
+    # is multiple, and what `eigh` returns for it need not be constant.
+    first = root_degree / np.linalg.norm(root_degree)
+    # All eigenvalues lie in [-1, 1]: 1 - 3 puts it last.
+    eigenvalues, U = np.linalg.eigh(operator.to_dense() - 3.0 * np.outer(first, first))
+    leading = np.arange(eigenvalues.size - 1, eigenvalues.size - 1 - n_components, -1)
     return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / root_degree[:, None])
 
 
@@ -94,6 +99,9 @@ def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArr
     from inspect import signature
 
     from sklearn.manifold import MDS
+
+    if not distances.any():
+        return np.zeros((distances.shape[0], n_components))  # SMACOF would divide by their sum
 
     # scikit-learn is renaming these options; ask for what this version calls them.
     known = signature(MDS).parameters

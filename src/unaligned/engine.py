@@ -55,11 +55,10 @@ def resolve_jobs(n_jobs: int | None) -> int:
     """Turn scikit-learn's `n_jobs` into a number of threads."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0:
+    jobs = _check.whole_number("n_jobs", n_jobs)
+    if jobs == 0:
         raise InputError("n_jobs=0 must not be zero. Use 1 for one job, -1 for all cores.")
-    if isinstance(n_jobs, int) and not isinstance(n_jobs, bool) and n_jobs < 0:
-        return max(1, available_cores() + 1 + n_jobs)
-    return _check.positive_int("n_jobs", n_jobs)
+    return jobs if jobs > 0 else max(1, available_cores() + 1 + jobs)
 
 
 def available_cores() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from . import _check, engine
 from ._check import FloatArray, RNGLike
 from .data.archive import read_archive, write_archive
 from .data.dataset import Dataset
-from .errors import FileError, InputError
+from .errors import FileError, InputError, InputTypeError
 from .metrics.base import Distance
 from .spectra.signature import Signature
 
@@ -41,6 +41,8 @@ class Comparison:
         The distance with all its settings; None after loading one that could not be saved.
     seed
         The root seed that `rng` gave.
+    preparation
+        What was done to all datasets before: `preprocess`, `nan_policy`, `subsample`.
     """
 
     names: tuple[str, ...]
@@ -52,18 +54,27 @@ class Comparison:
     options: Mapping[str, Any]
     seed: int
     is_square: bool = True
+    preparation: Mapping[str, Any] = field(default_factory=dict)
     _descriptors: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _references: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """The signatures by name, references included; empty for distances without them."""
-        everything = {**self._references, **self._descriptors}
-        return {name: s for name, s in everything.items() if isinstance(s, Signature)}
+        """The datasets' signatures by name; empty for distances without them."""
+        return {n: s for n, s in self._descriptors.items() if isinstance(s, Signature)}
+
+    @property
+    def reference_signatures(self) -> dict[str, Signature]:
+        """The references' signatures; the datasets' own where the comparison is square."""
+        if self.is_square:
+            return self.signatures
+        return {n: s for n, s in self._references.items() if isinstance(s, Signature)}
 
     def __getitem__(self, key: str | tuple[str, str]) -> Any:
         """Return one distance, `c["a", "b"]`, or a row of them as a Series, `c["a"]`."""
         if isinstance(key, tuple):
+            if len(key) != 2:
+                raise InputError(f"{key!r} must be one name or two, row and column.")
             row, column = key
             i = _position(row, self.names, "row")
             return float(self.distances[i, _position(column, self.reference_names, "column")])
@@ -100,13 +111,25 @@ class Comparison:
                 f"This comparison cannot grow: distance {self.distance_name!r} keeps nothing that "
                 "a file can hold. Run compare() on all datasets again."
             )
+        if not isinstance(datasets, Mapping):
+            raise InputTypeError(
+                f"datasets must be a dict of name -> data, not {_check.shape_of(datasets)}."
+            )
         taken = [name for name in datasets if name in self.names]
         if taken:
             raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
-        added = collect("datasets", datasets, self.distance, self._example())
+        added = collect(datasets, self.distance, list(self._descriptors.values()), self)
         known = {**self._descriptors, **added}
         references = None if self.is_square else dict(self._references)
-        return fill(self.distance, known, references, seed=self.seed, progress=progress, old=self)
+        return fill(
+            self.distance,
+            known,
+            references,
+            seed=self.seed,
+            preparation=self.preparation,
+            progress=progress,
+            old=self,
+        )
 
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
@@ -147,6 +170,7 @@ class Comparison:
             "restorable": _is_plain(self.options),
             "seed": self.seed,
             "is_square": self.is_square,
+            "preparation": dict(self.preparation),
             "signatures": signatures,
         }
         for side, store in (("row", self._descriptors), ("column", self._references)):
@@ -167,9 +191,6 @@ class Comparison:
             raise FileError(
                 f"{os.fspath(path)!r} lacks a part of a comparison: {error}."
             ) from error
-
-    def _example(self) -> Any:
-        return next(iter(self._descriptors.values()))
 
     def _square(self, what: str) -> FloatArray:
         if not self.is_square:
@@ -196,13 +217,17 @@ def fill(
     columns: Mapping[str, Any] | None,
     *,
     seed: int,
+    preparation: Mapping[str, Any],
     n_jobs: int | None = None,
     progress: bool | None = None,
     old: Comparison | None = None,
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
     everything = [*rows.values(), *(columns or {}).values()]
-    fresh = {_identity(item): item for item in everything if isinstance(item, Dataset)}
+    fresh: dict[tuple[Any, ...], Dataset] = {}
+    for item in everything:
+        if isinstance(item, Dataset):
+            fresh.setdefault(_identity(item), item)
     described = engine.run(
         lambda dataset: method.describe(dataset, seed),
         list(fresh.values()),
@@ -213,7 +238,10 @@ def fill(
     known = dict(zip(fresh, described, strict=True))
 
     def descriptor(item: Any) -> Any:
-        return known[_identity(item)] if isinstance(item, Dataset) else item
+        if not isinstance(item, Dataset):
+            return item
+        found = known[_identity(item)]
+        return replace(found, name=item.name) if isinstance(found, Signature) else found
 
     method, settled = method.settle([descriptor(item) for item in everything])
     first = dict(zip(rows, settled, strict=False))
@@ -229,6 +257,7 @@ def fill(
         method.options(),
         seed,
         second is None,
+        preparation,
         first,
         second or {},
     )
@@ -259,8 +288,8 @@ def _all_pairs(
 
 
 def _identity(dataset: Dataset) -> tuple[Any, ...]:
-    """Return what decides a descriptor, so that the same data is described once."""
-    return (dataset.fingerprint, dataset.kind, dataset.preprocess, dataset.name)
+    """Return what decides a descriptor: the same data is described once, so d(A, A) is 0."""
+    return (dataset.fingerprint, dataset.preprocess)
 
 
 def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
@@ -282,9 +311,15 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         header["options"],
         header["seed"],
         header["is_square"],
+        _restored(header["preparation"]),
         stores["row"],
         stores["column"],
     )
+
+
+def _restored(preparation: dict[str, Any]) -> dict[str, Any]:
+    steps = preparation["preprocess"]
+    return {**preparation, "preprocess": None if steps is None else tuple(steps)}
 
 
 def _is_plain(options: Mapping[str, Any]) -> bool:

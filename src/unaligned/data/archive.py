@@ -25,8 +25,10 @@ def write_archive(
     arrays: dict[str, npt.NDArray[Any]],
 ) -> Path:
     """Write arrays and a JSON header to `path`; the file appears whole or not at all."""
-    target = Path(path)
-    text = json.dumps({"format": format_name, "version": _VERSION, **header}, ensure_ascii=False)
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.exists() and not target.is_file():
+        raise FileError(f"Cannot write {str(target)!r}: it is there and not a plain file.")
+    text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -57,17 +59,19 @@ def read_archive(
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
         found, version = header.pop("format"), header.pop("version")
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"Cannot read {str(source)!r}: {error.strerror or error}.") from error
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, AttributeError) as error:
+    except Exception as error:  # whatever zipfile, zlib, json and NumPy make of foreign bytes
         raise FileError(
             f"{str(source)!r} is not a file that unaligned wrote, or it is damaged ({error})."
         ) from error
     if found != format_name:
         raise FileError(f"{str(source)!r} holds {found!r}, not {format_name!r}.")
-    if version > _VERSION:
+    if version != _VERSION:
         raise FileError(
-            f"{str(source)!r} has version {version}, this unaligned reads up to {_VERSION}. "
+            f"{str(source)!r} has version {version}, this unaligned reads version {_VERSION}. "
             "Update unaligned."
         )
     return header, arrays

@@ -47,24 +47,38 @@ def to_values(data: Any, label: str) -> Values:
 
 def _to_array(data: Any, label: str) -> Values:
     if isinstance(data, np.ma.MaskedArray):
-        return data.filled(np.nan) if data.mask.any() else np.asarray(data)
+        if not np.ma.is_masked(data):
+            return np.asarray(data)
+        _require_numeric(data.dtype, label)
+        return np.ma.filled(data.astype(np.float64), np.nan)  # integers have no NaN
     if isinstance(data, np.ndarray):
         return data if isinstance(data, np.memmap) else np.asarray(data)
     if sparse.issparse(data):
-        csr = sparse.csr_array(data)
-        if not csr.has_canonical_format:
-            csr = csr.copy()
-            csr.sum_duplicates()
-        return csr
-    module = type(data).__module__.partition(".")[0]
-    if module in _BY_MODULE:
-        return _BY_MODULE[module](data, label)
+        return _canonical_csr(data)
+    # The bases too: a subclass (a GeoDataFrame, somebody's tensor) is read as what it is.
+    for base in type(data).__mro__:
+        module = base.__module__.partition(".")[0]
+        if module in _BY_MODULE:
+            return _BY_MODULE[module](data, label)
     if isinstance(data, (str, bytes)) or data is None:
         raise InputTypeError(
             f"{label} must be array-like (rows × features); {data!r} arrived. "
             "Load files first, e.g. numpy.load(path) or pandas.read_csv(path)."
         )
     return _from_sequence(data, label)
+
+
+def _canonical_csr(data: Any) -> Values:
+    """Return CSR with sorted indices, no duplicates and no stored zeros, without a needless copy.
+
+    The fingerprint reads these parts, so the same values must have the same parts.
+    """
+    csr = sparse.csr_array(data)
+    if not csr.has_canonical_format or not np.all(csr.data):
+        csr = csr.copy()
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+    return csr
 
 
 def _from_sequence(data: Any, label: str) -> npt.NDArray[Any]:
@@ -109,9 +123,10 @@ def _from_pandas(data: Any, label: str) -> npt.NDArray[Any]:
         if getattr(dtype, "kind", "O") not in "biuf"
     ]
     _refuse_columns(bad, label)
-    has_missing = bool(data.isna().to_numpy().any())
+    # Nullable and mixed columns (bool beside float) would come out as Python objects.
+    plain = len(set(data.dtypes)) == 1 and isinstance(data.dtypes.iloc[0], np.dtype)
     return np.asarray(
-        data.to_numpy(dtype=np.float64, na_value=np.nan) if has_missing else data.to_numpy()
+        data.to_numpy() if plain else data.to_numpy(dtype=np.float64, na_value=np.nan)
     )
 
 

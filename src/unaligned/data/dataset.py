@@ -117,7 +117,7 @@ class Dataset:
         if sparse.issparse(self.values):
             for part in (self.values.indptr, self.values.indices):
                 digest.update(part.astype(np.int64).tobytes())
-            digest.update(self.values.data.astype(np.float64).tobytes())
+            digest.update((self.values.data.astype(np.float64) + 0.0).tobytes())
         else:
             for block in self.blocks():
                 canonical = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
@@ -136,8 +136,7 @@ class Dataset:
         nan_policy: str | None = None,
     ) -> Dataset:
         """Return the same values with another name, preprocessing or NaN policy."""
-        return replace(
-            self,
+        return self._changed(
             name=self.name if name is None else name,
             preprocess=self.preprocess if preprocess is None else parse_steps(preprocess),
             nan_policy=self.nan_policy if nan_policy is None else nan_policy,
@@ -147,7 +146,12 @@ class Dataset:
         """Return `n_samples` rows drawn without replacement, in their old order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
         values = self.values[rows]
-        return replace(self, values=values if self.kind == "points" else values[:, rows])
+        return self._changed(values=values if self.kind == "points" else values[:, rows])
+
+    def _changed(self, **changes: Any) -> Dataset:
+        copy = replace(self, **changes)
+        object.__setattr__(copy, "n_dropped", self.n_dropped)  # what is lost stays lost
+        return copy
 
     def _without_missing(self, values: Values) -> tuple[Values, int]:
         bad = _rows_not_finite(values)
@@ -205,9 +209,12 @@ def _require_symmetric(values: Values, kind: str, label: str) -> None:
             f"{label} of kind {kind!r} must be square; its shape is {tuple(values.shape)}. "
             "For rows of features use kind='points'."
         )
+    precision = np.finfo(values.dtype).eps if values.dtype.kind == "f" else 0.0
+    tolerance = max(1e-8, 16.0 * float(precision))  # single precision is not symmetric to 1e-8
+    values = values.astype(np.float64, copy=False)
     largest = float(abs(values).max())
     asymmetry = float(abs(values - values.T).max())
-    if asymmetry > 1e-8 * largest:
+    if asymmetry > tolerance * largest:
         raise InputError(
             f"{label} of kind {kind!r} must be symmetric; entries differ from their mirror by up "
             f"to {asymmetry:g}. Symmetrise it, e.g. (A + A.T) / 2."
@@ -218,7 +225,7 @@ def _require_symmetric(values: Values, kind: str, label: str) -> None:
             f"{float(values.min()):g}."
         )
     diagonal: FloatArray = np.asarray(values.diagonal(), dtype=np.float64)
-    if kind == "distances" and np.abs(diagonal).max() > 1e-8 * largest:
+    if kind == "distances" and np.abs(diagonal).max() > tolerance * largest:
         raise InputError(
             f"{label} of kind 'distances' must have a zero diagonal; the largest entry there is "
             f"{np.abs(diagonal).max():g}. For similarities use kind='affinity'."

@@ -80,15 +80,13 @@ def arcsinh(values: Values, cofactor: float) -> Values:
 
 
 def standardize(values: Values) -> Values:
-    """Bring every column to unit variance; constant columns are left at zero variance.
+    """Bring every column to zero mean and unit variance; constant columns are only centred.
 
     Sparse values are not centred: it would fill them, and the distances do not change.
     """
-    if sparse.issparse(values):
-        mean = np.asarray(values.mean(axis=0)).ravel()
-        spread = np.sqrt(np.maximum(np.asarray((values**2).mean(axis=0)).ravel() - mean**2, 0.0))
-        return sparse.csr_array(values @ sparse.diags_array(1.0 / _nonzero(spread)))
-    return (values - values.mean(axis=0)) / _nonzero(values.std(axis=0))
+    from sklearn.preprocessing import StandardScaler
+
+    return StandardScaler(with_mean=not sparse.issparse(values)).fit_transform(values)
 
 
 def pca(values: Values, n_components: float) -> FloatArray:
@@ -106,6 +104,8 @@ def pca(values: Values, n_components: float) -> FloatArray:
             f"preprocess step 'pca:{k}' needs at least {k} rows and columns; the data has shape "
             f"{(n_samples, n_features)}. Ask for fewer components."
         )
+    if sparse.issparse(values) and k == min(n_samples, n_features):
+        values = values.toarray()  # nothing is left out, and ARPACK must leave something out
     if sparse.issparse(values):
         solver = "covariance_eigh" if n_features <= 3000 else "arpack"
         values = sparse.csr_matrix(values) if solver == "arpack" else values
@@ -126,6 +126,7 @@ STEPS: dict[str, Callable[..., Values]] = {
 
 # The rule for the number behind a step's name: never, needed, or optional.
 _ARGUMENT = {"normalize_total": "optional", "arcsinh": "needed", "pca": "needed"}
+_DEFAULT = {"normalize_total": 1e4}
 _EXAMPLE = {"arcsinh": "'arcsinh:150' (flow) or 'arcsinh:5' (mass)", "pca": "'pca:50'"}
 
 
@@ -157,16 +158,19 @@ def _canonical(step: object) -> str:
         if rule == "needed":
             raise InputError(f"preprocess step {name!r} needs a number: write {_EXAMPLE[name]}.")
         return name
-    if name == "pca":
-        _check.positive_int(
-            "preprocess step 'pca'", int(argument) if argument == int(argument) else argument
-        )
     number = _check.real_number(f"preprocess step {name!r}", argument, minimum=0.0, strict=True)
-    return f"{name}:{number:.17g}"
+    if name == "pca":
+        _check.positive_int("preprocess step 'pca'", int(number) if number % 1 == 0 else number)
+    return name if number == _DEFAULT.get(name) else f"{name}:{_shortest(number)}"
+
+
+def _shortest(number: float) -> str:
+    """Return the shortest text that reads back as this number, whole ones without a point."""
+    return repr(int(number) if number % 1 == 0 and number < 1e16 else number)
 
 
 def _number(step: str, text: str) -> float:
-    if not text:
+    if ":" not in step:
         return float("nan")
     try:
         return float(text)
@@ -174,7 +178,3 @@ def _number(step: str, text: str) -> float:
         raise InputError(
             f"preprocess step {step!r}: {text!r} is not a number. Write it as 'pca:50'."
         ) from None
-
-
-def _nonzero(spread: FloatArray) -> FloatArray:
-    return np.where(spread > 0, spread, 1.0)

@@ -12,7 +12,7 @@ from scipy.linalg import eigh, eigvalsh
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..errors import InputError
+from ..errors import InputError, NotApplicableError
 from ..operators.affinity import KernelSettings
 from .base import Distance, operator_of
 from .imd import TIMES
@@ -55,9 +55,19 @@ class AlignedDistance(Distance):
         """Return the part of the work that needs only one operator; the operator itself here."""
         return W
 
-    @abstractmethod
     def compare(self, first: Any, second: Any) -> float:
-        """Return the distance between two transformed operators."""
+        """Return the distance, after making sure that the rows can belong together."""
+        sizes = len(first[0]), len(second[0])
+        if sizes[0] != sizes[1]:
+            raise NotApplicableError(
+                f"distance {self.name!r} does not apply: it compares row i with row i, and the "
+                f"datasets have {sizes[0]} and {sizes[1]} rows."
+            )
+        return self.between(first, second)
+
+    @abstractmethod
+    def between(self, first: Any, second: Any) -> float:
+        """Return the distance between two transformed operators of one size."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ class Euclidean(AlignedDistance):
     name: ClassVar[str] = "euclidean"
     summary: ClassVar[str] = "Frobenius norm of the difference of aligned operators"
 
-    def compare(self, first: FloatArray, second: FloatArray) -> float:
+    def between(self, first: FloatArray, second: FloatArray) -> float:
         """Return the Frobenius norm of the difference."""
         return float(np.linalg.norm(first - second))
 
@@ -91,7 +101,7 @@ class LogEuclidean(AlignedDistance):
         logarithm: FloatArray = (U * np.log(eigenvalues)) @ U.T
         return logarithm
 
-    def compare(self, first: FloatArray, second: FloatArray) -> float:
+    def between(self, first: FloatArray, second: FloatArray) -> float:
         """Return the Frobenius norm of the difference of logarithms."""
         return float(np.linalg.norm(first - second))
 
@@ -115,7 +125,7 @@ class AffineInvariant(AlignedDistance):
         _require_positive(eigvalsh(W), label)
         return W
 
-    def compare(self, first: FloatArray, second: FloatArray) -> float:
+    def between(self, first: FloatArray, second: FloatArray) -> float:
         """Return the norm of the logarithms of the generalised eigenvalues."""
         if np.array_equal(first, second):
             return 0.0  # rounding would leave 1e-8
@@ -153,7 +163,7 @@ class SpectralGW(AlignedDistance):
         eigenvalues, U = eigh(W)
         return np.maximum(eigenvalues, 0.0), U
 
-    def compare(
+    def between(
         self, first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]
     ) -> float:
         """Return the supremum over all times."""

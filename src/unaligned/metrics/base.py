@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 
 from .. import _check, _settings
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..errors import InputError, RecipeMismatchError
+from ..errors import DegenerateDataError, IndefiniteWarning, InputError, RecipeMismatchError
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
 from ..operators.diffusion import build_operator
 from ..operators.robust import outlying_rows
 from ..spectra.auto import resolve_solver
+<<<<<<< HEAD
 from ..spectra.base import Accuracy, EigenSolver
 from ..spectra.decay import GAMMA_RANGE, suggest_gamma
+=======
+from ..spectra.base import Accuracy, EigenSolver, Spectrum
+>>>>>>> tests2
 from ..spectra.signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
+_NEGATIVE_MASS = 1e-10  # less than this is rounding
 
 
 class Distance(ABC):
@@ -127,12 +134,22 @@ class SignatureSettings:
 
     def __post_init__(self) -> None:
         if self.n_eigenvalues is not None:
+<<<<<<< HEAD
             _check.positive_int("n_eigenvalues", self.n_eigenvalues)
         if isinstance(self.gamma, str):
             _check.one_of("gamma", self.gamma, ("auto",))
         else:
             _check.real_number("gamma", self.gamma, minimum=0.0)
         _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+=======
+            k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
+            object.__setattr__(self, "n_eigenvalues", k)
+        gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
+        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+        # Plain numbers: they go into recipes, and recipes into files.
+        object.__setattr__(self, "gamma", gamma)
+        object.__setattr__(self, "tol", tol)
+>>>>>>> tests2
         resolve_solver(self.solver, self.sketch_size)
 
 
@@ -150,9 +167,19 @@ class SpectralDistance(Distance):
         k = self.settings.n_eigenvalues
         given = {d.n_eigenvalues for d in datasets if isinstance(d, Signature)}
         fresh = [d for d in datasets if isinstance(d, Dataset)]
+        if k is not None and given - {k}:
+            raise RecipeMismatchError(
+                f"n_eigenvalues={k} was asked for, and a signature given has {max(given - {k})} "
+                f"values. Cut longer ones with .truncate({k}), or leave n_eigenvalues out."
+            )
         if k is None:
             sizes = [d.n_samples for d in fresh]
             k = min(given) if given else min([DEFAULT_EIGENVALUES, *sizes])
+            if given and k > min([k, *sizes]):
+                raise RecipeMismatchError(
+                    f"A signature given has {k} values, and the smallest dataset only "
+                    f"{min(sizes)} samples. Cut the signatures with .truncate({min(sizes)})."
+                )
         for dataset in fresh:
             _require_enough(k, dataset)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
@@ -198,6 +225,7 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
     accuracy = Accuracy(gamma, settings.tol)
     spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
     solved = time.perf_counter()
+<<<<<<< HEAD
     if isinstance(settings.gamma, str):
         gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
     if gamma == 0 and spectrum.eigenvalues[-1] <= 0:
@@ -206,6 +234,9 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
             f"{int((spectrum.eigenvalues > 0).sum())}. Give a positive gamma, or a smaller "
             "n_eigenvalues."
         )
+=======
+    _warn_if_indefinite(operator, spectrum, dataset.label)
+>>>>>>> tests2
     stats = {
         "seconds_operator": built - started,
         "seconds_solver": solved - built,
@@ -219,11 +250,23 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
         _recipe(dataset, settings, gamma, seed),
         dataset.n_samples,
         dataset.n_features,
-        operator.sigma_squared,
+        None if operator.sigma_squared is None else float(operator.sigma_squared),
         dataset.name,
         dataset.fingerprint,
         stats,
     )
+
+
+def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
+    negative = spectrum.stats.get("negative_mass", 0.0)
+    if not operator.definite and negative > _NEGATIVE_MASS:
+        warnings.warn(
+            f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
+            "spectrum's mass is negative and counts as 0. Euclidean-like metrics without "
+            "n_neighbors have no such loss.",
+            IndefiniteWarning,
+            stacklevel=2,
+        )
 
 
 def require_comparable(first: Signature, second: Signature) -> None:
@@ -238,11 +281,20 @@ def require_comparable(first: Signature, second: Signature) -> None:
         )
 
 
+<<<<<<< HEAD
 def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, IndexArray]:
     """Return the operator of a dataset, and the rows that `robust` set aside.
 
     What is wrong with the data is said with its name.
     """
+=======
+def operator_of(dataset: Dataset, kernel: KernelSettings) -> PSDOperator:
+    """Return the operator of a dataset; what is wrong with the data is said with its name."""
+    if dataset.n_samples < 2 and dataset.kind != "spd":
+        raise DegenerateDataError(
+            f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
+        )
+>>>>>>> tests2
     values = dataset.prepared()
     aside = np.empty(0, dtype=np.int64)
     if kernel.robust:
@@ -251,6 +303,7 @@ def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, 
         outlying = outlying_rows(values)
         values, aside = values[~outlying], np.flatnonzero(outlying)
     if dataset.kind == "spd":
+        values = values.toarray() if sparse.issparse(values) else values
         _require_psd(values, dataset.label)
     try:
         return build_operator(values, dataset.kind, kernel), aside
@@ -273,7 +326,8 @@ def _require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
     if n_eigenvalues > dataset.n_samples:
         raise InputError(
             f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "
-            f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues or leave it out."
+            f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues, or leave "
+            f"{dataset.label} out."
         )
 
 
@@ -283,12 +337,14 @@ def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: i
     kernel = settings.kernel
     free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
     operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
+    if kernel.n_neighbors is not None and not free:
+        operator = f"{operator}, {kernel.n_neighbors} neighbors"
     metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
     return Recipe(
         gamma=gamma,
         kernel=operator,
-        bandwidth="none" if free else kernel.bandwidth,
-        bandwidth_factor=1.0 if free else kernel.bandwidth_factor,
+        bandwidth="none" if free else _plain(kernel.bandwidth),
+        bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
         metric=metric,
         n_neighbors=None if free else kernel.n_neighbors,
         robust=kernel.robust,
@@ -299,6 +355,10 @@ def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: i
         seed=seed,
         version=__version__,
     )
+
+
+def _plain(bandwidth: str | float) -> str | float:
+    return bandwidth if isinstance(bandwidth, str) else float(bandwidth)
 
 
 def metric_name(metric: str | Callable[..., float]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..data.dataset import Dataset
 from ..errors import NumericalError
 from .base import Distance
@@ -32,9 +34,8 @@ class CallableDistance(Distance):
     def compare(self, first: Any, second: Any) -> float:
         """Return what the function returns, as a float."""
         value = self.function(first, second)
-        try:
-            return float(value)
-        except (TypeError, ValueError):
+        if np.size(value) != 1 or np.asarray(value).dtype.kind not in "biuf" or np.isnan(value):
             raise NumericalError(
                 f"The distance function returned {value!r}; it must return one number."
-            ) from None
+            )
+        return float(np.asarray(value).item())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,7 +54,13 @@ class Spectrum:
     slack: float
     bound_kind: str
     solver: str
-    stats: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("eigenvalues", "lower", "upper"):
+            values = getattr(self, name).view()
+            values.flags.writeable = False  # a result is not for changing
+            object.__setattr__(self, name, values)
 
     @property
     def n_eigenvalues(self) -> int:

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.linalg import eigvalsh
 
 from .. import _check
 from .._check import FloatArray
-from ..errors import InputError
+from ..data.convert import to_values
+from ..errors import InputError, InputTypeError
 
 # Where abs(log(1 - x)) <= 1.5 x stops to hold; the condition of Proposition 2.
 LOG_CONDITION = 0.5828
@@ -151,8 +153,9 @@ def log_hilbert_schmidt(
 
 
 def _log_spectrum(name: str, matrix: npt.ArrayLike) -> FloatArray:
-    W = np.asarray(matrix, dtype=np.float64)
-    if W.ndim != 2 or W.shape[0] != W.shape[1] or W.size == 0:
+    values = to_values(matrix, name)
+    W = np.asarray(values.toarray() if sparse.issparse(values) else values, dtype=np.float64)
+    if W.shape[0] != W.shape[1]:
         raise InputError(f"{name} must be a square matrix; its shape is {W.shape}.")
     if not np.isfinite(W).all() or not np.allclose(
         W, W.T, rtol=1e-8, atol=1e-10 * np.abs(W).max()
@@ -169,7 +172,13 @@ def _log_spectrum(name: str, matrix: npt.ArrayLike) -> FloatArray:
 
 
 def _spectrum(name: str, values: npt.ArrayLike) -> FloatArray:
-    spectrum = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1]
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError(
+            f"{name} must hold real numbers, not {_check.shape_of(values)} (dtype {array.dtype}). "
+            "Of a Signature pass its .eigenvalues."
+        )
+    spectrum = np.sort(array.astype(np.float64).ravel())[::-1]
     if not np.isfinite(spectrum).all() or spectrum.size == 0 or spectrum[-1] < 0:
         raise InputError(f"{name} must hold finite eigenvalues that are not negative.")
     return spectrum

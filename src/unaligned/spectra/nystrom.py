@@ -61,6 +61,12 @@ class Nystrom(EigenSolver):
         rng: np.random.Generator,
     ) -> Spectrum:
         """Return estimates of the `n_eigenvalues` largest eigenvalues; `tol` plays no part."""
+        if not operator.definite:
+            raise InputError(
+                "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
+                "have negative eigenvalues (its metric, its neighbours or the matrix given). "
+                "Use solver='exact'."
+            )
         M = self._columns(operator.n_samples, n_eigenvalues)
         squares, nu, how = _sketch(operator, M, rng)
         eigenvalues = descending(squares[:n_eigenvalues] - nu)
@@ -77,7 +83,7 @@ class Nystrom(EigenSolver):
             lower=np.maximum(eigenvalues - rounding, 0.0),
             upper=eigenvalues + rounding,
             slack=slack,
-            bound_kind=kind if operator.definite else "none",
+            bound_kind=kind,
             solver=self.name,
             stats={
                 "sketch_size": M,

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -99,7 +98,16 @@ class Signature:
     sigma_squared: float | None = None
     name: str | None = None
     fingerprint: str = ""
-    stats: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        positive = int((self.eigenvalues > 0).sum())
+        if self.recipe.gamma == 0 and positive < self.n_eigenvalues:
+            who = "the dataset" if self.name is None else f"dataset {self.name!r}"
+            raise InputError(
+                f"gamma=0 needs {self.n_eigenvalues} positive eigenvalues; {who} has only "
+                f"{positive}. Give a positive gamma, or a smaller n_eigenvalues."
+            )
 
     @cached_property
     def values(self) -> FloatArray:
@@ -163,7 +171,7 @@ class Signature:
         header, arrays = read_archive(path, _FORMAT)
         try:
             return Signature.from_parts(header, arrays)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise FileError(
                 f"{os.fspath(path)!r} lacks a part of a signature: {error}."
             ) from error
@@ -187,6 +195,8 @@ class Signature:
         """Return the signature that `to_parts` took apart."""
         recipe = dict(header["recipe"], preprocess=tuple(header["recipe"]["preprocess"]))
         eigenvalues, lower, upper = (np.asarray(arrays[name], dtype=float) for name in _ARRAYS)
+        if not (eigenvalues.ndim == 1 <= eigenvalues.size == lower.size == upper.size):
+            raise ValueError("eigenvalues and their bounds must be of one length")
         known = (header["slack"], header["bound_kind"], header["solver"])
         spectrum = Spectrum(eigenvalues, lower, upper, *known)
         identity = {name: header[name] for name in _IDENTITY}

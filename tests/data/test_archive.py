@@ -1,0 +1,246 @@
+"""Files: whole or not at all, never a pickle, and every damage is said in one error."""
+
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.errors import FileError
+
+POINTS = np.random.default_rng(0).normal(size=(30, 3))
+
+
+def a_signature():
+    return ua.signature(ua.Dataset(POINTS, name="Σ"), n_eigenvalues=4)
+
+
+def a_comparison():
+    return ua.compare({"a": POINTS, "b": POINTS[:20]}, n_eigenvalues=4)
+
+
+SAVED = {
+    "signature": (a_signature, ua.Signature.load),
+    "comparison": (a_comparison, ua.Comparison.load),
+}
+
+
+class Bomb:
+    """A pickle that leaves a file behind if anything ever loads it."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+def with_header(path, header, **arrays):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    with open(path, "wb") as stream:
+        np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+
+
+def as_npy(values):
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
+
+
+def object_array(path, trap):
+    with open(path, "wb") as stream:
+        np.savez(stream, header=np.array([Bomb(trap)], dtype=object))
+
+
+def pickled_member(path, trap):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", pickle.dumps(Bomb(trap)))
+
+
+def pickled_eigenvalues(path, trap, make=a_signature):
+    make().save(path)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            swap = "eigenvalues" in name or "distances" in name
+            archive.writestr(name, pickle.dumps(Bomb(trap)) if swap else content)
+
+
+FOREIGN = {
+    "a missing file": (lambda path, trap: None, r"Cannot read .*No such file"),
+    "a directory": (lambda path, trap: path.mkdir(), r"Cannot read .*directory"),
+    "an empty file": (
+        lambda path, trap: path.write_bytes(b""),
+        r"not a file that unaligned wrote",
+    ),
+    "text": (lambda path, trap: path.write_text("a,b\n1,2\n"), r"not a file that unaligned wrote"),
+    "a pickle": (
+        lambda path, trap: path.write_bytes(pickle.dumps(Bomb(trap))),
+        r"not a file that unaligned wrote",
+    ),
+    "a plain .npy": (lambda path, trap: path.write_bytes(as_npy(POINTS)), r"not a file"),
+    "an object array": (object_array, r"not a file that unaligned wrote.*allow_pickle"),
+    "a pickle as a member": (pickled_member, r"not a file that unaligned wrote"),
+    "another .npz": (
+        lambda path, trap: np.savez(path, x=POINTS),
+        r"not a file.*header",
+    ),
+    "a header that is a list": (lambda path, trap: with_header(path, [1]), r"not a file"),
+    "a header that is a number": (lambda path, trap: with_header(path, 1), r"not a file"),
+    "a header that is not JSON": (lambda path, trap: with_header(path, b"\xff{"), r"not a file"),
+    "a header without a format": (lambda path, trap: with_header(path, {}), r"'format'"),
+    "another format": (
+        lambda path, trap: with_header(path, {"format": "theirs", "version": 1}),
+        r"holds 'theirs', not 'unaligned-",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SAVED)
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_foreign_file_is_refused_and_nothing_in_it_runs(case, what, tmp_path):
+    path, trap = tmp_path / "file.npz", tmp_path / "trap"
+    write, message = FOREIGN[case]
+    write(path, trap)
+    with pytest.raises(FileError, match=message):
+        SAVED[what][1](path)
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("what", SAVED)
+def test_a_pickle_in_place_of_an_array_does_not_run(what, tmp_path):
+    path, trap = tmp_path / "file.npz", tmp_path / "trap"
+    pickled_eigenvalues(path, trap, SAVED[what][0])
+    with pytest.raises(FileError, match="lacks a part of a"):
+        SAVED[what][1](path)
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("what", SAVED)
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [({"version": 99}, r"has version 99.*Update unaligned"), ({"version": "x"}, r"has version x")],
+)
+def test_a_later_version_is_refused(what, header, message, tmp_path):
+    path = tmp_path / "file.npz"
+    with_header(path, {"format": f"unaligned-{what}", **header})
+    with pytest.raises(FileError, match=message):
+        SAVED[what][1](path)
+
+
+@pytest.mark.parametrize("what", SAVED)
+def test_a_file_without_its_parts_is_refused(what, tmp_path):
+    path = tmp_path / "file.npz"
+    with_header(path, {"format": f"unaligned-{what}", "version": 1})
+    with pytest.raises(FileError, match="lacks a part of a"):
+        SAVED[what][1](path)
+
+
+def test_a_signature_and_a_comparison_are_not_mixed_up(tmp_path):
+    a_signature().save(tmp_path / "file")
+    with pytest.raises(FileError, match="holds 'unaligned-signature', not 'unaligned-comparison'"):
+        ua.Comparison.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize("what", SAVED)
+def test_every_truncation_is_refused(what, tmp_path):
+    make, load = SAVED[what]
+    path = tmp_path / "file.npz"
+    make().save(path)
+    content = path.read_bytes()
+    for length in range(0, len(content), max(1, len(content) // 50)):
+        path.write_bytes(content[:length])
+        with pytest.raises(FileError, match="not a file that unaligned wrote, or it is damaged"):
+            load(path)
+
+
+@pytest.mark.parametrize("what", SAVED)
+def test_damaged_bytes_are_refused_or_harmless(what, tmp_path):
+    make, load = SAVED[what]
+    path = tmp_path / "file.npz"
+    make().save(path)
+    content = path.read_bytes()
+    for position in range(0, len(content), max(1, len(content) // 300)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0xFF
+        path.write_bytes(damaged)
+        with suppress(FileError):  # any other error fails the test
+            load(path)
+
+
+def fill_the_disk(path):
+    """Save in a process whose files may not grow beyond 100 bytes, as on a full disk."""
+    script = (
+        "import resource, sys, numpy as np, unaligned as ua\n"
+        "s = ua.signature(np.arange(30.0).reshape(10, 3), n_eigenvalues=4)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try: s.save(sys.argv[1])\n"
+        "except ua.errors.FileError as error: print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "old.sig"
+    a_signature().save(path)
+    before = path.read_bytes()
+    assert "Cannot write" in fill_the_disk(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["old.sig"]
+
+
+@pytest.mark.parametrize("what", SAVED)
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("absent/file", r"Cannot write .*No such file"), ("folder", r"not a plain file")],
+)
+def test_a_place_that_cannot_be_written_is_said(what, place, message, tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileError, match=message):
+        SAVED[what][0]().save(tmp_path / place)
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(tmp_path / "folder") == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_device_is_not_replaced_by_a_file():
+    with pytest.raises(FileError, match="'/dev/full': it is there and not a plain file"):
+        a_signature().save("/dev/full")
+
+
+def test_a_link_stays_a_link_and_rights_follow_the_umask(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    a_signature().save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert ua.Signature.load(tmp_path / "real").name == "Σ"
+    (tmp_path / "plain").write_bytes(b"")
+    assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "name", ["naïve Σ 数据 🧬", "with 'quotes' and \\", "", "\udcff undecodable"]
+)
+def test_any_text_is_a_name_in_a_file(name, tmp_path):
+    path = tmp_path / "file"
+    ua.compare({name: POINTS, "other": POINTS[:20]}, n_eigenvalues=4).save(path)
+    loaded = ua.Comparison.load(path)
+    assert loaded.names == (name, "other")
+    assert loaded[name, "other"] > 0

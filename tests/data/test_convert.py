@@ -1,0 +1,236 @@
+"""Whatever holds a table of numbers is read; whatever does not is refused with a remedy."""
+
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import unaligned as ua
+from unaligned.errors import DataWarning, InputError, InputTypeError
+
+POINTS = np.random.default_rng(0).integers(0, 100, size=(30, 3))
+FLOATS = POINTS.astype(np.float64)
+K = {"n_eigenvalues": 8}
+
+
+class HasArray:
+    def __array__(self, dtype=None, copy=None):
+        return FLOATS if dtype is None else FLOATS.astype(dtype)
+
+
+class FrameOfMyOwn(pd.DataFrame):
+    """A subclass from another module, as a GeoDataFrame is."""
+
+
+def polars_frame(values):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    return polars.DataFrame(values, schema=["a", "b", "c"], orient="row")
+
+
+def arrow_table(values):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    return pyarrow.table(dict(zip("abc", np.array(values).T, strict=True)))
+
+
+def tensor(values, **options):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    return torch.tensor(values, **options)
+
+
+def parameter(values):
+    from torch.nn import Parameter
+
+    return Parameter(values)
+
+
+def memmap(path):
+    mapped = np.memmap(path / "points.bin", dtype=np.float64, mode="w+", shape=FLOATS.shape)
+    mapped[:] = FLOATS
+    return mapped
+
+
+READABLE = {
+    **{
+        dtype: lambda _, dtype=dtype: POINTS.astype(dtype)
+        for dtype in ("float16", "float32", "int8", "uint8", "int32", "uint64", "longdouble")
+    },
+    "big-endian": lambda _: FLOATS.astype(">f8"),
+    "Fortran order": lambda _: np.asfortranarray(FLOATS),
+    "a strided view": lambda _: np.repeat(FLOATS, 2, axis=1)[:, ::2],
+    "a read-only array": lambda _: np.frombuffer(FLOATS.tobytes()).reshape(FLOATS.shape),
+    "a matrix": lambda _: np.array(FLOATS).view(np.matrix),
+    "nested lists": lambda _: POINTS.tolist(),
+    "a list of rows": lambda _: list(FLOATS),
+    "masked, nothing masked": lambda _: np.ma.array(FLOATS, mask=False),
+    "memmap": memmap,
+    "__array__": lambda _: HasArray(),
+    "DataFrame": lambda _: pd.DataFrame(FLOATS),
+    "DataFrame of mixed numbers": lambda _: pd.DataFrame(
+        {"a": POINTS[:, 0], "b": FLOATS[:, 1], "c": POINTS[:, 2].astype(np.uint8)}
+    ),
+    "DataFrame of nullable numbers": lambda _: pd.DataFrame(FLOATS).convert_dtypes(),
+    "DataFrame of sparse columns": lambda _: pd.DataFrame(FLOATS).astype(pd.SparseDtype("float")),
+    "a subclass of DataFrame": lambda _: FrameOfMyOwn(FLOATS),
+    "polars": lambda _: polars_frame(FLOATS),
+    "polars, lazy": lambda _: polars_frame(FLOATS).lazy(),
+    "Arrow table": lambda _: arrow_table(FLOATS),
+    "Arrow batch": lambda _: arrow_table(FLOATS).to_batches()[0],
+    "torch": lambda _: tensor(FLOATS),
+    "torch, bfloat16": lambda _: tensor(POINTS).bfloat16(),
+    "torch, half": lambda _: tensor(FLOATS).half(),
+    "torch, requires_grad": lambda _: tensor(FLOATS, requires_grad=True),
+    "torch, sparse": lambda _: tensor(FLOATS).to_sparse(),
+    "torch, parameter": lambda _: parameter(tensor(FLOATS)),
+}
+
+
+@pytest.mark.parametrize("form", READABLE)
+def test_every_readable_form_has_the_fingerprint_and_the_signature_of_float64(form, tmp_path):
+    dataset = ua.Dataset(READABLE[form](tmp_path))
+    assert dataset.fingerprint == ua.Dataset(FLOATS).fingerprint
+    assert np.array_equal(ua.signature(dataset, **K).values, ua.signature(FLOATS, **K).values)
+
+
+def test_a_table_with_booleans_beside_floats_is_a_table_of_numbers():
+    frame = pd.DataFrame({"a": POINTS[:, 0] > 50, "b": FLOATS[:, 1]})
+    plain = np.column_stack([POINTS[:, 0] > 50, FLOATS[:, 1]]).astype(float)
+    assert np.array_equal(ua.Dataset(frame).prepared(), plain)
+    assert np.array_equal(ua.Dataset(POINTS > 50).prepared(), (POINTS > 50).astype(float))
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
+def test_sparse_points_give_the_signature_of_dense_points(make, dtype):
+    dense = np.where(POINTS > 60, POINTS, 0).astype(dtype)
+    expected = ua.signature(dense, **K)
+    found = ua.signature(make(dense), **K)
+    assert np.allclose(found.values, expected.values, rtol=0, atol=1e-10)
+    assert found.sigma_squared == pytest.approx(expected.sigma_squared, rel=1e-12)
+
+
+def test_the_fingerprint_of_sparse_values_ignores_how_they_are_stored():
+    plain = sparse.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+    rows, columns = [0, 0, 0, 1, 1], [2, 0, 1, 1, 1]
+    messy = sparse.csr_array(([2.0, 1.0, -0.0, 1.0, 2.0], (rows, columns)), shape=(2, 3))
+    before = messy.data.copy()
+    assert ua.Dataset(messy).fingerprint == ua.Dataset(plain).fingerprint
+    assert np.array_equal(messy.data, before), "the caller's matrix must not change"
+
+
+def fake_anndata():
+    module = types.ModuleType("anndata")
+    module.AnnData = type("AnnData", (), {"__module__": "anndata._core.anndata"})
+    return module.AnnData()
+
+
+UNREADABLE = {
+    "None": (None, InputTypeError, r"array-like.*None arrived"),
+    "a path": ("points.npy", InputTypeError, r"'points.npy' arrived. Load files first"),
+    "a number": (3.0, InputError, r"two-dimensional.*shape \(\) arrived"),
+    "an object": (object(), InputTypeError, r"array-like.*not object"),
+    "a dict": ({"a": [1, 2]}, InputTypeError, r"array-like.*not dict"),
+    "a generator": ((i for i in range(3)), InputTypeError, r"array-like.*not generator"),
+    "0-d": (np.array(1.0), InputError, r"two-dimensional.*shape \(\) arrived. Pass rows"),
+    "1-d": (np.ones(5), InputError, r"shape \(5,\) arrived. Use values.reshape\(-1, 1\)"),
+    "3-d": (np.ones((2, 3, 4)), InputError, r"shape \(2, 3, 4\).*reshape\(len\(values\), -1\)"),
+    "no rows": (np.ones((0, 3)), InputError, r"is empty: its shape is \(0, 3\)"),
+    "no columns": (np.ones((3, 0)), InputError, r"is empty: its shape is \(3, 0\)"),
+    "an empty list": ([], InputError, r"shape \(0,\) arrived"),
+    "an empty DataFrame": (pd.DataFrame(), InputError, r"is empty"),
+    "text": ([["a", "b"]], InputTypeError, r"holds text.*astype\(float\)"),
+    "bytes": (np.array([[b"a"]]), InputTypeError, r"holds bytes"),
+    "objects": (np.array([[1, None]], dtype=object), InputTypeError, r"holds Python objects"),
+    "complex": (np.ones((3, 2)) * 1j, InputTypeError, r"holds complex numbers"),
+    "dates": (np.zeros((3, 2), dtype="datetime64[s]"), InputTypeError, r"holds dates"),
+    "time spans": (np.zeros((3, 2), dtype="timedelta64[s]"), InputTypeError, r"time spans"),
+    "records": (np.zeros((3, 2), dtype=[("a", float)]), InputTypeError, r"holds records"),
+    "masked text": (np.ma.array([["a"]], mask=[[True]]), InputTypeError, r"holds text"),
+    "ragged lists": ([[1, 2], [3]], InputError, r"All rows need the same length"),
+    "sparse complex": (sparse.csr_array(np.eye(3) * 1j), InputTypeError, r"complex numbers"),
+    "a Series": (pd.Series([1.0, 2.0]), InputError, r"shape \(2,\) arrived"),
+    "a text column": (
+        pd.DataFrame({"x": [1.0], "gene": ["a"]}),
+        InputTypeError,
+        r"1 columns that are not numeric: 'gene'. Drop or encode them",
+    ),
+    "a date column": (
+        pd.DataFrame({"x": [1.0], "day": pd.to_datetime(["2020-01-01"])}),
+        InputTypeError,
+        r"not numeric: 'day'",
+    ),
+    "many text columns": (
+        pd.DataFrame({f"t{i}": ["a"] for i in range(9)}),
+        InputTypeError,
+        r"9 columns that are not numeric: 't0', 't1', 't2', 't3', 't4', …",
+    ),
+    "AnnData": (fake_anndata(), InputTypeError, r"AnnData.*Say which one: adata.X"),
+    "NaN": ([[1.0, 2.0], [np.nan, 3.0]], InputError, r"1 of 2 rows \(first in row 1\).*'omit'"),
+    "infinity": ([[np.inf], [3.0]], InputError, r"NaN or infinite values in 1 of 2 rows"),
+    "sparse NaN": (sparse.csr_array([[0.0, 1.0], [np.nan, 0.0]]), InputError, r"first in row 1"),
+    "a masked integer": (
+        np.ma.array([[1, 2], [3, 4]], mask=[[0, 0], [0, 1]]),
+        InputError,
+        r"first in row 1",
+    ),
+    "a missing nullable": (
+        pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+        InputError,
+        r"first in row 1",
+    ),
+}
+
+CALLS = {
+    "signature": (lambda data: ua.signature(data), "the dataset"),
+    "distance": (lambda data: ua.distance(FLOATS, data), "dataset 'b'"),
+    "compare": (lambda data: ua.compare({"good": FLOATS, "bäd": data}), "dataset 'bäd'"),
+    "references": (lambda data: ua.compare([FLOATS], {"ref": data}), "dataset 'ref'"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", [name for name in UNREADABLE if name != "a generator"])
+def test_unreadable_data_is_refused_by_every_verb_with_its_name_and_a_remedy(name, call):
+    data, error, message = UNREADABLE[name]
+    run, label = CALLS[call]
+    with pytest.raises(error, match=f"(?s){label}.*{message}"):
+        run(data)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: polars_frame([["a", 1, 2]]), r"not numeric: 'a'"),
+        (lambda: polars_frame(FLOATS)["a"], r"shape \(30,\) arrived"),
+        (lambda: arrow_table([["x", "1", "2"]]), r"3 columns that are not numeric: 'a', 'b', 'c'"),
+        (lambda: arrow_table(FLOATS)["a"], r"shape \(30,\) arrived"),
+        (lambda: tensor([1j, 2.0]).reshape(1, 2), r"complex numbers"),
+    ],
+    ids=["polars text", "polars series", "Arrow text", "Arrow column", "torch complex"],
+)
+def test_other_tables_are_refused_alike(make, message):
+    with pytest.raises(InputError, match=message):
+        ua.Dataset(make())
+
+
+def test_missing_values_of_other_tables_count_as_nan():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    columns = {"a": [1, None, 3], "b": [True, False, None]}
+    for table in (polars.DataFrame(columns), pyarrow.table(columns), pd.DataFrame(columns)):
+        if isinstance(table, pd.DataFrame):
+            table = table.convert_dtypes()
+        with pytest.raises(InputError, match=r"2 of 3 rows \(first in row 1\)"):
+            ua.Dataset(table)
+        with pytest.warns(DataWarning, match="dropped 2 of 3 rows"):
+            assert np.array_equal(ua.Dataset(table, nan_policy="omit").prepared(), [[1.0, 1.0]])
+
+
+def test_reading_copies_nothing_and_protects_the_result():
+    values = FLOATS.copy()
+    dataset = ua.Dataset(values)
+    assert np.shares_memory(dataset.values, values)
+    assert values.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        dataset.values[0, 0] = 1.0

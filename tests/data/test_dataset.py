@@ -1,0 +1,171 @@
+"""Dataset: kinds, names, missing rows, fingerprints, subsamples."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import unaligned as ua
+from unaligned.errors import DataWarning, InputError, InputTypeError
+
+POINTS = np.random.default_rng(0).normal(size=(20, 3))
+SYMMETRIC = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+
+
+def changed(matrix, index, value):
+    matrix = matrix.copy()
+    matrix[index] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "point"}, r"kind='point' is not known. Did you mean 'points'\?"),
+        ({"nan_policy": "drop"}, r"nan_policy='drop' is not known.*raise, omit"),
+        ({"name": 3}, r"name=3 must be text or None"),
+        ({"kind": "spd"}, r"must be square; its shape is \(20, 3\).*kind='points'"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        ua.Dataset(POINTS, **arguments)
+
+
+@pytest.mark.parametrize("kind", ["distances", "affinity", "spd", "graph"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint8])
+def test_asymmetry_is_refused_in_every_kind_and_dtype(kind, dtype):
+    broken = changed(SYMMETRIC, (0, 1), 3.0).astype(dtype)
+    with pytest.raises(InputError, match=r"must be symmetric.*by up to 2. Symmetrise it"):
+        ua.Dataset(broken, kind=kind, name="broken")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        (-SYMMETRIC, "distances", r"must not be negative; the smallest entry is -4"),
+        (-SYMMETRIC, "affinity", r"must not be negative"),
+        (SYMMETRIC + 1.0, "distances", r"zero diagonal; the largest entry there is 1.*affinity"),
+        (changed(SYMMETRIC, (2, 2), np.nan), "distances", r"leave those rows and columns out"),
+    ],
+)
+def test_matrices_of_the_wrong_sign_are_refused(values, kind, message):
+    with pytest.raises(InputError, match=message):
+        ua.Dataset(values, kind=kind, nan_policy="omit")
+
+
+@pytest.mark.parametrize(("dtype", "noise"), [(np.float64, 1e-10), (np.float32, 1e-6)])
+def test_rounding_of_the_dtype_is_no_asymmetry(dtype, noise):
+    rounded = changed(SYMMETRIC, (0, 1), 1.0 + noise)
+    assert rounded.astype(dtype)[0, 1] != rounded.astype(dtype)[1, 0]
+    ua.Dataset(rounded.astype(dtype), kind="distances")
+    with pytest.raises(InputError, match="must be symmetric"):
+        ua.Dataset(
+            changed(SYMMETRIC, (0, 1), 1.0 + 100 * 4 * max(noise, 1e-8)).astype(dtype), "spd"
+        )
+
+
+def test_a_matrix_of_booleans_is_a_matrix():
+    dataset = ua.Dataset(np.eye(4, dtype=bool), kind="spd")
+    assert np.array_equal(ua.signature(dataset, gamma=1.0).eigenvalues, np.ones(4))
+
+
+def test_a_sparse_spd_matrix_equals_the_dense_one():
+    matrix = np.diag([3.0, 2.0, 1.0, 0.5])
+    dense, thin = ua.Dataset(matrix, "spd"), ua.Dataset(sparse.csr_array(matrix), "spd")
+    assert np.array_equal(ua.signature(thin).values, ua.signature(dense).values)
+
+
+def test_indefinite_spd_is_refused():
+    matrix = np.diag([1.0, -0.5])
+    with pytest.raises(
+        InputError, match=r"'bad' of kind 'spd' has negative eigenvalues.*affinity"
+    ):
+        ua.signature(ua.Dataset(matrix, kind="spd", name="bad"))
+
+
+def test_preprocessing_belongs_to_points_only():
+    with pytest.raises(InputError, match=r"preprocess=\('log1p',\) works on kind 'points'"):
+        ua.Dataset(SYMMETRIC, kind="distances", preprocess="log1p")
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_with_missing_values_are_dropped_on_request_and_counted(make):
+    values = changed(changed(POINTS, (3, 1), np.nan), (7, 0), np.inf)
+    with pytest.warns(DataWarning, match="dataset 'a': dropped 2 of 20 rows") as caught:
+        dataset = ua.Dataset(make(values), name="a", nan_policy="omit")
+    assert caught[0].filename == __file__
+    assert (dataset.n_dropped, dataset.n_samples) == (2, 18)
+    kept = np.delete(POINTS, [3, 7], axis=0)
+    signature = ua.signature(dataset, n_eigenvalues=5)
+    assert np.allclose(signature.values, ua.signature(kept, n_eigenvalues=5).values, atol=1e-10)
+    assert signature.stats["rows_dropped"] == 2
+    copy = dataset.with_options(name="b").subsample(10, np.random.default_rng(0))
+    assert copy.n_dropped == 2
+
+
+def test_nothing_left_after_dropping_is_an_error():
+    with pytest.raises(InputError, match=r"in every row, so nan_policy='omit' leaves nothing"):
+        ua.Dataset(np.full((3, 2), np.nan), nan_policy="omit")
+
+
+def test_nan_policy_reaches_every_verb():
+    broken = changed(POINTS, (0, 0), np.nan)
+    kept = POINTS[1:]
+    with pytest.warns(DataWarning, match="dropped 1 of 20"):
+        assert ua.signature(broken, nan_policy="omit").stats["rows_dropped"] == 1
+    with pytest.warns(DataWarning, match="dataset 'b': dropped 1 of 20"):
+        assert ua.distance(kept, broken, nan_policy="omit") == 0.0
+    with pytest.warns(DataWarning, match="dataset 'x': dropped 1 of 20"):
+        ua.compare({"x": broken}, nan_policy="omit")
+
+
+def test_fingerprints_differ_where_data_differ():
+    square = SYMMETRIC
+    prints = [
+        ua.Dataset(square).fingerprint,
+        ua.Dataset(square, kind="distances").fingerprint,
+        ua.Dataset(square.reshape(1, -1)).fingerprint,
+        ua.Dataset(square[::-1]).fingerprint,
+        ua.Dataset(changed(square, (0, 0), 1e-300)).fingerprint,
+    ]
+    assert len(set(prints)) == len(prints)
+    assert ua.Dataset(-0.0 * square).fingerprint == ua.Dataset(0.0 * square).fingerprint
+
+
+def test_the_name_and_the_steps_do_not_change_the_fingerprint():
+    plain = ua.Dataset(POINTS)
+    assert ua.Dataset(POINTS, name="é", preprocess="standardize").fingerprint == plain.fingerprint
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 20, 99])
+def test_blocks_are_the_rows(n_rows):
+    for values in (POINTS, sparse.csr_array(POINTS)):
+        blocks = list(ua.Dataset(values).blocks(n_rows))
+        assert np.array_equal(np.vstack(blocks), POINTS)
+        assert max(map(len, blocks)) <= n_rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_subsample_keeps_rows_in_order(seed):
+    ordered = np.arange(50.0)[:, None]
+    drawn = ua.Dataset(ordered).subsample(20, np.random.default_rng(seed)).values.ravel()
+    assert np.all(np.diff(drawn) > 0)
+    matrix = ua.Dataset(np.abs(ordered - ordered.T), kind="distances")
+    part = matrix.subsample(20, np.random.default_rng(seed)).values
+    assert np.array_equal(part, np.abs(np.subtract.outer(drawn, drawn)))
+
+
+def test_constant_columns_change_nothing():
+    padded = np.column_stack([POINTS, np.full(20, 7.25)])
+    expected = ua.signature(POINTS, n_eigenvalues=10).values
+    assert np.allclose(ua.signature(padded, n_eigenvalues=10).values, expected, atol=1e-10)
+
+
+def test_repr_says_what_it_is():
+    dataset = ua.Dataset(POINTS, name="näme", preprocess=["standardize"])
+    assert repr(dataset) == "Dataset('näme', points, 20 × 3, preprocess=['standardize'])"
+
+
+def test_preprocess_must_be_steps():
+    with pytest.raises(InputTypeError, match=r"preprocess=5 must be a list of steps"):
+        ua.Dataset(POINTS, preprocess=5)

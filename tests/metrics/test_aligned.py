@@ -1,0 +1,134 @@
+"""Distances of aligned operators, against pyRiemann and by hand."""
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from reference import diffusion_of_points, matrix_log, matrix_power, random_spd
+from unaligned.errors import InputError, NotApplicableError
+from unaligned.metrics.imd import TIMES
+
+ALIGNED = ["log-euclidean", "affine-invariant", "euclidean", "spectral-gw"]
+
+
+def spd_pair(seed, size=15):
+    rng = np.random.default_rng(seed)
+    return random_spd(rng, size), random_spd(rng, size)
+
+
+def between(first, second, distance, **options):
+    pair = (ua.Dataset(W, kind="spd") for W in (first, second))
+    return ua.distance(*pair, distance, **options)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [("log-euclidean", "logeuclid"), ("affine-invariant", "riemann"), ("euclidean", "euclid")],
+)
+def test_spd_distances_equal_pyriemann(ours, theirs, seed):
+    pyriemann = pytest.importorskip(
+        "pyriemann.utils.distance", reason="pyriemann is not installed"
+    )
+    first, second = spd_pair(seed)
+    expected = pyriemann.distance(first, second, metric=theirs)
+    assert between(first, second, ours) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_affine_invariance(seed):
+    first, second = spd_pair(seed)
+    A = np.random.default_rng(seed).normal(size=first.shape)
+    moved = [(A @ W @ A.T + (A @ W @ A.T).T) / 2 for W in (first, second)]
+    distance = between(first, second, "affine-invariant")
+    assert between(*moved, "affine-invariant") == pytest.approx(distance, rel=1e-6)
+    inverses = [np.linalg.inv(W) for W in (first, second)]
+    inverses = [(W + W.T) / 2 for W in inverses]
+    for name in ("affine-invariant", "log-euclidean"):
+        assert between(*inverses, name) == pytest.approx(between(first, second, name), rel=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [None, 1e-4])
+@pytest.mark.parametrize("seed", range(3))
+def test_points_become_regularised_operators(seed, gamma):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 30, 3))
+    first, second = (diffusion_of_points(x) + (gamma or 1e-8) * np.eye(30) for x in (a, b))
+    expected = np.linalg.norm(matrix_log(first) - matrix_log(second))
+    found = ua.distance(a, b, "log-euclidean", gamma=gamma)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert ua.distance(a, b, "euclidean", gamma=gamma) == pytest.approx(
+        np.linalg.norm(first - second), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("norm", ["frobenius", "nuclear", "spectral"])
+@pytest.mark.parametrize("seed", range(3))
+def test_spectral_gw_is_the_supremum_of_its_norm(seed, norm):
+    first, second = spd_pair(seed, 10)
+    order = {"frobenius": "fro", "nuclear": "nuc", "spectral": 2}[norm]
+    expected = max(
+        np.exp(-(t + 1 / t))
+        * np.linalg.norm(matrix_power(first, t) - matrix_power(second, t), order)
+        for t in TIMES
+    )
+    assert between(first, second, "spectral-gw", norm=norm) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_heat_traces_bound_spectral_gw_with_the_nuclear_norm(seed):
+    first, second = spd_pair(seed, 12)
+    upper = between(first, second, "spectral-gw", norm="nuclear")
+    lower = max(
+        np.exp(-(t + 1 / t)) * abs(np.trace(matrix_power(first, t) - matrix_power(second, t)))
+        for t in TIMES
+    )
+    assert lower <= upper * (1 + 1e-12)
+    # The weight of IMD is smaller still: e^{-2(t + 1/t)}.
+    assert between(first, second, "imd-diffusion") <= lower * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("distance", ALIGNED)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_aligned_distance_is_symmetric_and_zero_on_itself(distance, seed):
+    first, second = spd_pair(seed, 8)
+    forward, backward = between(first, second, distance), between(second, first, distance)
+    assert forward == pytest.approx(backward, rel=1e-9)
+    assert between(first, first, distance) == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("distance", ALIGNED)
+def test_rows_that_cannot_be_paired_are_not_applicable(distance):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(12, 3)), rng.normal(size=(10, 3))
+    message = (
+        r"does not apply: it compares row i with row i.*'a' has 12 rows where dataset 'b' has 10"
+    )
+    with pytest.raises(NotApplicableError, match=message):
+        ua.distance(a, b, distance)
+    with pytest.raises(NotApplicableError, match=r"needs the data, and a Signature was given"):
+        ua.distance(a, ua.signature(a), distance)
+    with pytest.raises(NotApplicableError, match=r"subsample=5 draws rows of each dataset by its"):
+        ua.distance(a, a, distance, subsample=5)
+    with pytest.raises(NotApplicableError, match=r"datasets have 12 and 10 rows"):
+        ua.compare({"a": a}, distance=distance).add({"b": b})
+
+
+@pytest.mark.parametrize("distance", ["log-euclidean", "affine-invariant"])
+def test_singular_matrices_are_refused(distance):
+    singular = np.diag([1.0, 0.0])
+    with pytest.raises(InputError, match=r"has the eigenvalue 0, and a logarithm needs"):
+        between(singular, np.eye(2), distance)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm": "nuclaer"}, r"norm='nuclaer' is not known. Did you mean 'nuclear'\?"),
+        ({"gamma": -1.0}, r"gamma=-1.0 must be at least 0"),
+        ({"squared": True}, r"distance 'spectral-gw' has no option 'squared'"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        between(np.eye(2), np.eye(2), "spectral-gw", **options)

@@ -1,0 +1,85 @@
+"""The exact solver is LAPACK, and its bound is rounding."""
+
+import numpy as np
+import pytest
+
+from reference import diffusion_of_points, eigenvalues, random_spd, with_spectrum
+from unaligned.operators.base import MatrixOperator
+from unaligned.spectra.base import Accuracy, Spectrum
+from unaligned.spectra.exact import Exact
+
+
+def solve(matrix, k, **options):
+    operator = MatrixOperator(matrix, **options)
+    return Exact().solve(operator, k, Accuracy(), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_known_spectrum_is_found_within_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((80, 80)))[0]
+    truth = np.sort(10.0 ** rng.uniform(-9, 0, size=80))[::-1]
+    spectrum = solve(with_spectrum(Q, truth), 30)
+    assert spectrum.bound_kind == "exact"
+    error = np.abs(np.log(spectrum.eigenvalues + 1e-8) - np.log(truth[:30] + 1e-8))
+    # Making the matrix rounds too, so the bound is met up to a small factor.
+    assert np.all(error <= 3 * spectrum.log_error(1e-8))
+    assert np.linalg.norm(error) <= 3 * spectrum.total_log_error(1e-8)
+
+
+def test_the_matrix_given_is_left_alone():
+    matrix = random_spd(np.random.default_rng(0), 20)
+    before = matrix.copy()
+    solve(matrix, 5)
+    assert np.array_equal(matrix, before)
+
+
+def test_all_eigenvalues_of_a_diffusion_operator():
+    W = diffusion_of_points(np.random.default_rng(0).normal(size=(40, 2)))
+    spectrum = solve(W, 40)
+    assert np.allclose(spectrum.eigenvalues, eigenvalues(W), atol=1e-14)
+    assert spectrum.eigenvalues[0] == pytest.approx(1.0, abs=1e-14)
+
+
+def test_negative_eigenvalues_are_clipped_and_their_mass_told():
+    spectrum = solve(np.diag([3.0, 1.0, -1.0]), 3, definite=False)
+    assert np.array_equal(spectrum.eigenvalues, [3.0, 1.0, 0.0])
+    assert spectrum.stats["negative_mass"] == pytest.approx(0.2)
+    assert spectrum.bound_kind == "none"
+
+
+def test_a_zero_matrix_has_zero_eigenvalues():
+    assert np.array_equal(solve(np.zeros((3, 3)), 2).eigenvalues, [0.0, 0.0])
+
+
+def test_a_spectrum_cannot_be_changed_and_cutting_keeps_its_bounds():
+    values = np.array([1.0, 0.5, 0.25])
+    spectrum = Spectrum(values, values - 0.01, values + 0.01, 0.1, "certified", "test")
+    with pytest.raises(ValueError, match="read-only"):
+        spectrum.eigenvalues[0] = 2.0
+    assert values.flags.writeable
+    short = spectrum.truncate(2)
+    assert np.array_equal(short.log_error(1e-8), spectrum.log_error(1e-8)[:2])
+    assert short.slack == spectrum.slack
+    assert short.total_log_error(1e-8) <= spectrum.total_log_error(1e-8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_total_bound_covers_every_way_to_spend_the_slack(seed):
+    rng = np.random.default_rng(seed)
+    estimate = np.sort(10.0 ** rng.uniform(-6, 0, size=12))[::-1]
+    slack = float(10.0 ** rng.uniform(-8, 0))
+    spectrum = Spectrum(estimate, 0.99 * estimate, 1.01 * estimate, slack, "certified", "test")
+    gamma = 1e-8
+    for _ in range(200):
+        extra = slack * rng.dirichlet(np.full(12, rng.choice([0.05, 1.0])))
+        truth = estimate * rng.uniform(0.99, 1.01, size=12) + extra
+        error = np.abs(np.log(truth + gamma) - np.log(estimate + gamma))
+        assert np.all(error <= spectrum.log_error(gamma) * (1 + 1e-12))
+        assert np.linalg.norm(error) <= spectrum.total_log_error(gamma) * (1 + 1e-12)
+
+
+def test_without_gamma_a_zero_eigenvalue_has_no_finite_bound():
+    zero = np.array([1.0, 0.0])
+    assert Spectrum(zero, zero, zero, 0.1, "certified", "test").total_log_error(0.0) == np.inf
+    assert Spectrum(zero, zero, zero, 0.0, "exact", "test").total_log_error(0.0) == 0.0

@@ -1,0 +1,169 @@
+"""Signatures: values, recipes, cutting, files."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.errors import InputError, InputTypeError, RecipeMismatchError
+from unaligned.spectra.nystrom import Nystrom
+
+POINTS = np.random.default_rng(0).normal(size=(60, 3))
+
+MAKERS = {
+    "exact": {},
+    "nystrom": {"solver": "nystrom"},
+    "expectation": {"solver": Nystrom(bound="expectation")},
+    "preprocessed": {"preprocess": ["standardize", "pca:2"]},
+    "fixed scale": {"bandwidth": 2.5},
+    "numpy numbers": {
+        "gamma": np.float32(1e-6),
+        "tol": np.float32(0.1),
+        "bandwidth": np.int64(3),
+        "bandwidth_factor": np.float32(1.1),
+        "rng": np.int64(3),
+    },
+}
+
+
+def make(data=POINTS, k=10, **options):
+    return ua.signature(data, n_eigenvalues=np.int64(k), **options)
+
+
+@pytest.mark.parametrize("case", MAKERS)
+def test_a_saved_signature_comes_back_bit_for_bit(case, tmp_path):
+    signature = make(ua.Dataset(POINTS, name="π"), **MAKERS[case])
+    signature.save(tmp_path / "file.sig")
+    loaded = ua.Signature.load(str(tmp_path / "file.sig"))
+    for name in ("values", "eigenvalues", "error_bound"):
+        assert np.array_equal(getattr(loaded, name), getattr(signature, name))
+    for name in (
+        "recipe",
+        "name",
+        "fingerprint",
+        "sigma_squared",
+        "n_samples",
+        "n_features",
+        "bound_kind",
+        "total_error_bound",
+    ):
+        assert getattr(loaded, name) == getattr(signature, name), name
+    assert loaded.stats == signature.stats
+    assert [getattr(loaded.recipe, f) for f in ("solver", "seed", "tol", "kind", "version")] == [
+        getattr(signature.recipe, f) for f in ("solver", "seed", "tol", "kind", "version")
+    ]
+    assert ua.distance(loaded, signature) == 0.0
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
+def test_a_loaded_signature_can_be_copied_and_sent_to_other_processes(duplicate, tmp_path):
+    make().save(tmp_path / "file")
+    loaded = ua.Signature.load(tmp_path / "file")
+    assert np.array_equal(duplicate(loaded).values, loaded.values)
+
+
+def test_the_contract_of_a_signature():
+    signature = make()
+    assert np.array_equal(signature.values, np.log(signature.eigenvalues + 1e-8))
+    assert signature.values.shape == signature.error_bound.shape == (10,)
+    assert (signature.n_samples, signature.n_features) == (60, 3)
+    assert 0 < signature.total_error_bound < 1e-8
+    assert signature.bound_kind == "exact"
+    assert signature.sigma_squared > 0
+    assert "K=10" in repr(signature)
+
+
+@pytest.mark.parametrize("name", ["values", "eigenvalues"])
+def test_a_signature_is_read_only(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(make(), name)[0] = 1.0
+
+
+def test_truncate_is_the_shorter_signature():
+    long = make(k=20)
+    assert np.array_equal(long.truncate(10).values, make(k=10).values)
+    assert ua.distance(long.truncate(10), make(k=10)) == 0.0
+    assert long.truncate(20).n_eigenvalues == 20
+
+
+@pytest.mark.parametrize(
+    ("k", "error", "message"),
+    [
+        (11, InputError, r"n_eigenvalues=11 is more than this signature has, 10"),
+        (0, InputError, r"n_eigenvalues=0 must be at least 1"),
+        (True, InputTypeError, r"n_eigenvalues=True must be a whole number"),
+        (2.0, InputTypeError, r"n_eigenvalues=2.0 must be a whole number"),
+    ],
+)
+def test_wrong_truncations_are_refused(k, error, message):
+    with pytest.raises(error, match=message):
+        make().truncate(k)
+
+
+def test_with_gamma_is_the_signature_of_that_gamma():
+    again = make().with_gamma(1e-3)
+    assert np.array_equal(again.values, make(gamma=1e-3).values)
+    assert ua.distance(again, make(gamma=1e-3)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gamma", "error", "message"),
+    [
+        (-1.0, InputError, r"gamma=-1.0 must be at least 0"),
+        (np.nan, InputError, r"gamma=nan must be finite"),
+        ("1", InputTypeError, r"gamma='1' must be a number"),
+    ],
+)
+def test_wrong_gammas_are_refused(gamma, error, message):
+    with pytest.raises(error, match=message):
+        make().with_gamma(gamma)
+    with pytest.raises(error, match=message):
+        make(gamma=gamma)
+
+
+def test_gamma_of_zero_needs_positive_eigenvalues():
+    singular = ua.Dataset(np.diag([2.0, 1.0, 0.0]), kind="spd", name="flat")
+    message = r"gamma=0 needs 3 positive eigenvalues; dataset 'flat' has only 2. Give a positive"
+    with pytest.raises(InputError, match=message):
+        ua.signature(singular, gamma=0.0)
+    with pytest.raises(InputError, match=message):
+        ua.signature(singular).with_gamma(0.0)
+    assert np.allclose(ua.signature(singular, n_eigenvalues=2, gamma=0.0).values, np.log([2, 1]))
+
+
+MISMATCHES = {
+    "gamma": ({"gamma": 1e-3}, r"gamma: 1e-08 and 0.001"),
+    "bandwidth": ({"bandwidth": "mean"}, r"bandwidth: 'median' and 'mean'"),
+    "bandwidth_factor": ({"bandwidth_factor": 3}, r"bandwidth_factor: 2.0 and 3.0"),
+    "preprocess": ({"preprocess": "standardize"}, r"preprocess: \(\) and \('standardize',\)"),
+    "metric": ({"metric": "chebyshev"}, r"metric: 'euclidean' and 'chebyshev'"),
+    "n_neighbors": ({"n_neighbors": 59}, r"kernel: 'diffusion' and 'diffusion, 59 neighbors'"),
+    "two things": ({"gamma": 1e-3, "bandwidth": "mean"}, r"gamma: .*; bandwidth: "),
+    "kind": ({"data": ua.Dataset(np.eye(20), kind="spd")}, r"kernel: 'diffusion' and 'none'"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::unaligned.errors.IndefiniteWarning")
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_signatures_of_different_recipes_refuse_and_say_what_differs(case):
+    options, message = MISMATCHES[case]
+    with pytest.raises(RecipeMismatchError, match=f"made differently.*{message}"):
+        ua.distance(make(), make(**options))
+
+
+def test_different_lengths_refuse_and_name_the_cut():
+    with pytest.raises(RecipeMismatchError, match=r"have 10 and 20 values.*\.truncate\(10\)"):
+        ua.distance(make(), make(k=20))
+
+
+def test_how_a_signature_was_solved_does_not_forbid_a_comparison():
+    others = [make(solver="nystrom"), make(tol=0.1), make(rng=7)]
+    assert all(ua.distance(make(), other) < 1e-3 for other in others[1:])
+    assert ua.distance(make(), others[0]) <= others[0].total_error_bound + 1e-9
+
+
+def test_points_and_their_distance_matrix_may_be_compared():
+    matrix = np.linalg.norm(POINTS[:, None] - POINTS[None], axis=-1)
+    assert ua.distance(make(), make(ua.Dataset(matrix, kind="distances"))) < 1e-8

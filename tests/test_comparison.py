@@ -1,0 +1,302 @@
+"""signature(), distance(), compare(): arguments, names, sizes, options."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unaligned as ua
+from unaligned.errors import (
+    InputError,
+    InputTypeError,
+    NumericalError,
+    OptionError,
+    SampleSizeWarning,
+)
+from unaligned.metrics.les import LES
+
+
+def cloud(seed, n_samples=40, n_features=3):
+    return np.random.default_rng(seed).normal(size=(n_samples, n_features))
+
+
+A, B = cloud(0), cloud(1, 50, 5)
+VERBS = {
+    "signature": lambda **options: ua.signature(A, **options),
+    "distance": lambda **options: ua.distance(A, B, **options),
+    "compare": lambda **options: ua.compare({"a": A, "b": B}, **options),
+}
+
+WRONG = [
+    ({"n_eigenvalues": 0}, InputError, r"n_eigenvalues=0 must be at least 1"),
+    ({"n_eigenvalues": -3}, InputError, r"n_eigenvalues=-3 must be at least 1"),
+    (
+        {"n_eigenvalues": True},
+        InputTypeError,
+        r"n_eigenvalues=True must be a whole number, not bool",
+    ),
+    (
+        {"n_eigenvalues": 5.0},
+        InputTypeError,
+        r"n_eigenvalues=5.0 must be a whole number, not float",
+    ),
+    ({"n_eigenvalues": "5"}, InputTypeError, r"n_eigenvalues='5' must be a whole number, not str"),
+    ({"n_eigenvalues": [5]}, InputTypeError, r"n_eigenvalues=\[5\] must be a whole number"),
+    ({"n_eigenvalues": 41}, InputError, r"n_eigenvalues=41 needs at least 41 samples; .* has 40"),
+    ({"gamma": -1e-8}, InputError, r"gamma=-1e-08 must be at least 0"),
+    ({"gamma": np.inf}, InputError, r"gamma=inf must be finite"),
+    ({"gamma": True}, InputTypeError, r"gamma=True must be a number, not bool"),
+    ({"gamma": "small"}, InputTypeError, r"gamma='small' must be a number, not str"),
+    ({"gamma": 1j}, InputTypeError, r"gamma=1j must be a number, not complex"),
+    ({"gamma": None}, InputTypeError, r"gamma=None must be a number"),
+    ({"tol": 0.0}, InputError, r"tol=0.0 must be above 0"),
+    ({"tol": np.nan}, InputError, r"tol=nan must be finite"),
+    ({"tol": False}, InputTypeError, r"tol=False must be a number"),
+    ({"rng": -1}, InputError, r"rng=-1 must be at least 0"),
+    ({"rng": 1.5}, InputTypeError, r"rng=1.5 must be None, a whole number or a numpy.random.Gen"),
+    ({"rng": True}, InputTypeError, r"rng=True must be None, a whole number"),
+    ({"rng": np.random.RandomState(0)}, InputTypeError, r"not RandomState"),
+    ({"solver": "exat"}, InputError, r"solver='exat' is not known. Did you mean 'exact'\?"),
+    ({"solver": None}, InputError, r"solver=None is not known. Choose one of: auto, exact"),
+    (
+        {"bandwidth": "medain"},
+        InputError,
+        r"bandwidth='medain' is not known. Did you mean 'median'",
+    ),
+    ({"bandwidth": 0}, InputError, r"bandwidth=0 must be above 0"),
+    ({"bandwidth": True}, InputTypeError, r"bandwidth=True must be a number"),
+    ({"bandwidth_factor": -1}, InputError, r"bandwidth_factor=-1 must be above 0"),
+    ({"nan_policy": "drop"}, InputError, r"nan_policy='drop' is not known"),
+    ({"preprocess": "scale"}, InputError, r"preprocess step='scale' is not known"),
+    (
+        {"gama": 1.0},
+        OptionError,
+        r"no option 'gama'. Did you mean 'gamma'\? Its options are: band",
+    ),
+    ({"neigs": 5}, OptionError, r"no option 'neigs'"),
+]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(("options", "error", "message"), WRONG, ids=lambda o: str(o)[:30])
+def test_wrong_options_are_refused_by_every_verb(verb, options, error, message):
+    with pytest.raises(error, match=message):
+        VERBS[verb](**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"distance": "lse"}, InputError, r"distance='lse' is not known. Did you mean 'les'\?"),
+        ({"distance": 3}, InputError, r"distance=3 is not known"),
+        ({"distance": None}, InputError, r"distance=None is not known"),
+        ({"squared": 1}, InputTypeError, r"squared=1 must be True or False"),
+        ({"squared": "yes"}, InputTypeError, r"squared='yes' must be True or False"),
+        (
+            {"distance": LES(), "gamma": 1.0},
+            InputError,
+            r"\['gamma'\] cannot be combined with a dis",
+        ),
+        ({"distance": min, "gamma": 1.0}, OptionError, r"'callable' has no option 'gamma'"),
+        ({"distance": "euclidean", "tol": 1.0}, OptionError, r"'euclidean' has no option 'tol'"),
+        ({"n_jobs": 0}, InputError, r"n_jobs=0 must not be zero"),
+        ({"n_jobs": 2.0}, InputTypeError, r"n_jobs=2.0 must be a whole number"),
+        ({"n_jobs": True}, InputTypeError, r"n_jobs=True must be a whole number"),
+        ({"progress": "bar"}, InputTypeError, r"progress='bar' must be True, False or None"),
+        ({"subsample": 10.0}, InputTypeError, r"subsample=10.0 must be a whole number"),
+        ({"subsample": True}, InputTypeError, r"subsample=True must be a whole number"),
+        ({"subsample": 1}, InputError, r"subsample=1 must be at least 2"),
+        (
+            {"subsample": "comon"},
+            InputError,
+            r"subsample='comon' must be a number of rows or 'common'",
+        ),
+        ({"subsample": 41}, InputError, r"subsample=41 is more than dataset 'a' has, 40 rows"),
+    ],
+    ids=lambda o: str(o)[:30],
+)
+def test_wrong_options_of_compare_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ua.compare({"a": A, "b": B}, **options)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "error", "message"),
+    [
+        ({}, InputError, r"datasets is empty. Give at least one dataset"),
+        ([], InputError, r"datasets is empty"),
+        (None, InputTypeError, r"dict of name -> data or a list of datasets, not NoneType"),
+        ("data.csv", InputTypeError, r"or a list of datasets, not str"),
+        (5, InputTypeError, r"or a list of datasets, not int"),
+        (A, InputTypeError, r"not ndarray of shape \(40, 3\). For two datasets write \[a, b\]"),
+        (np.ones((3, 4, 5)), InputTypeError, r"not ndarray of shape \(3, 4, 5\)"),
+        (pd.DataFrame(A), InputTypeError, r"not DataFrame of shape \(40, 3\)"),
+        (ua.Dataset(A), InputTypeError, r"or a list of datasets, not Dataset"),
+        ({1: A}, InputTypeError, r"datasets: the name 1 must be text"),
+        ({None: A}, InputTypeError, r"datasets: the name None must be text"),
+        (
+            [ua.Dataset(A, name="x"), ua.Dataset(B, name="x")],
+            InputError,
+            r"the name 'x' occurs twice. Names must be unique",
+        ),
+        ([A, ua.Dataset(B, name="0")], InputError, r"the name '0' occurs twice"),
+    ],
+    ids=range(13),
+)
+def test_wrong_collections_are_refused(datasets, error, message):
+    with pytest.raises(error, match=message):
+        ua.compare(datasets)
+    if datasets is not None:
+        with pytest.raises(
+            error,
+            match=message.replace("datasets is", "references is").replace(
+                "datasets:", "references:"
+            ),
+        ):
+            ua.compare([A], datasets)
+
+
+def test_a_dataset_called_name_in_its_columns_is_no_trouble():
+    frame = pd.DataFrame({"name": A[:, 0], "x": A[:, 1]})
+    assert ua.compare([frame, B]).names == ("0", "1")
+
+
+@pytest.mark.parametrize("make", [list, tuple, iter])
+def test_any_iterable_of_datasets_is_a_collection(make):
+    named = [
+        ua.Dataset(A, name="naïve"),
+        ua.signature(ua.Dataset(B, name="数据"), n_eigenvalues=9),
+        A,
+    ]
+    assert ua.compare(make(named)).names == ("naïve", "数据", "2")
+
+
+def test_a_dict_names_its_datasets_whatever_they_were_called():
+    result = ua.compare({"x": ua.Dataset(A, name="old"), "y": B})
+    assert result.names == ("x", "y")
+    assert result.signatures["x"].name == "x"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "label"),
+    [
+        (A, np.ones((30, 2)), "dataset 'b'"),
+        (np.ones((30, 2)), A, "dataset 'a'"),
+        (A, ua.Dataset(np.ones((30, 2)), name="flat"), "dataset 'flat'"),
+        (ua.Dataset(A, name="x"), ua.Dataset(np.ones((30, 2)), name="x"), "dataset 'b'"),
+    ],
+)
+def test_distance_names_the_dataset_that_is_wrong(a, b, label):
+    with pytest.raises(InputError, match=f"^{label}: "):
+        ua.distance(a, b)
+
+
+def test_a_signature_of_a_signature_is_refused():
+    with pytest.raises(InputTypeError, match="data is a Signature already"):
+        ua.signature(ua.signature(A))
+
+
+def test_k_is_the_smallest_size_and_at_most_200():
+    data = {"a": cloud(0, 30), "b": cloud(1, 25)}
+    assert ua.compare(data).options["n_eigenvalues"] == 25
+    assert ua.compare(data, [cloud(2, 20)]).options["n_eigenvalues"] == 20
+    assert ua.signature(cloud(0, 210)).n_eigenvalues == 200
+
+
+@pytest.mark.parametrize("ratio", [4.0, 4.1])
+def test_sizes_beyond_fourfold_are_warned_about_where_the_user_stands(ratio):
+    data = {"small": cloud(0, 20), "large": cloud(1, int(20 * ratio))}
+    if ratio <= 4:
+        ua.compare(data)  # warnings are errors
+        return
+    message = "more than fourfold: 'small' has 20 rows, 'large' has 82.*subsample='common'"
+    with pytest.warns(SampleSizeWarning, match=message) as caught:
+        ua.compare(data)
+    assert caught[0].filename == __file__
+    with pytest.warns(SampleSizeWarning, match=message):
+        ua.compare({"small": data["small"]}, {"large": data["large"]})
+    with pytest.warns(SampleSizeWarning, match="fourfold"):
+        ua.distance(*data.values())
+    ua.compare(data, subsample="common")
+    ua.compare(data, distance=lambda a, b: 0.0)
+
+
+@pytest.mark.parametrize("subsample", ["common", 20, 15])
+@pytest.mark.parametrize("seed", range(3))
+def test_subsample_compares_at_one_size(subsample, seed):
+    data = {"a": cloud(0, 100), "b": cloud(1, 20), "c": cloud(0, 100)}
+    result = ua.compare(data, subsample=subsample, n_eigenvalues=10, rng=seed)
+    size = 20 if subsample == "common" else subsample
+    assert {s.n_samples for s in result.signatures.values()} == {size}
+    assert result["a", "c"] == 0.0, "the same data draws the same rows"
+    again = ua.compare(data, subsample=subsample, n_eigenvalues=10, rng=seed)
+    assert np.array_equal(result.distances, again.distances)
+    assert ua.distance(data["a"], data["b"], subsample=subsample, n_eigenvalues=10, rng=seed) > 0
+
+
+def test_subsampling_draws_other_rows_under_another_seed():
+    data = [cloud(0, 100), cloud(1, 20)]
+    one, two = (ua.compare(data, subsample=20, rng=seed).distances[0, 1] for seed in (1, 2))
+    assert one != two
+
+
+def test_a_signature_cannot_be_subsampled():
+    with pytest.raises(InputError, match="subsample needs the data itself"):
+        ua.compare([ua.signature(A), B], subsample=10)
+
+
+def test_preprocessing_is_given_once():
+    own = ua.Dataset(np.abs(A), preprocess=["log1p"], name="own")
+    with pytest.raises(
+        InputError, match=r"'own' has its own preprocessing \['log1p'\]; leave out"
+    ):
+        ua.compare([own, B], preprocess="standardize")
+    same = ua.compare([own, np.abs(B)], preprocess="log1p")
+    assert {s.recipe.preprocess for s in same.signatures.values()} == {("log1p",)}
+
+
+@pytest.mark.parametrize("distance", [LES, LES(squared=True), "les"])
+def test_a_distance_may_be_a_name_an_object_or_a_class(distance):
+    found = ua.distance(A, B, distance)
+    expected = ua.distance(A, B, squared=isinstance(distance, LES))
+    assert found == expected
+
+
+def test_a_callable_sees_the_preprocessed_arrays_and_nothing_is_assumed():
+    seen = []
+
+    def one_sided(a, b):
+        seen.append((a.shape, b.shape))
+        return np.float32(a[0, 0] - b[0, 0])
+
+    table = np.abs(A)
+    result = ua.compare([table, 2 * table], distance=one_sided, preprocess="log1p")
+    gap = np.log1p(table[0, 0]) - np.log1p(2 * table[0, 0])
+    assert np.allclose(result.distances, [[0.0, gap], [-gap, 0.0]], rtol=1e-6)
+    assert len(seen) == 4
+    assert np.isnan(result.error_bounds).all()
+    assert result.signatures == {}
+
+
+@pytest.mark.parametrize("value", [np.nan, None, "far", [1.0, 2.0], 1j])
+def test_a_callable_must_return_one_number(value):
+    with pytest.raises(NumericalError, match=re.escape(f"returned {value!r}; it must return one")):
+        ua.distance(A, B, lambda a, b: value)
+
+
+def test_an_error_of_a_callable_is_the_users_own():
+    def broken(a, b):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        ua.distance(A, B, broken)
+
+
+def test_progress_goes_to_stderr_and_only_if_asked(capsys):
+    ua.compare([A, B], progress=False)
+    assert capsys.readouterr() == ("", "")
+    ua.compare([A, B], progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "describing" in shown.err

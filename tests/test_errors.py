@@ -1,0 +1,50 @@
+"""The tree of exceptions, as its docstring draws it."""
+
+import inspect
+
+import pytest
+
+from unaligned import errors
+
+PUBLIC = {name: getattr(errors, name) for name in errors.__all__}
+
+
+def test_all_names_every_class_of_the_module():
+    classes = {n for n, item in vars(errors).items() if inspect.isclass(item)}
+    assert classes == set(errors.__all__)
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_the_docstring_draws_every_class_under_its_parent(name):
+    tree = errors.__doc__.splitlines()
+    line = next(i for i, text in enumerate(tree) if name in text.replace("(", " ").split())
+    parent = PUBLIC[name].__mro__[1].__name__
+    assert PUBLIC[name].__doc__
+    if parent in PUBLIC:
+        depth = tree[line].index(name)
+        above = [t for t in tree[:line] if t.strip("│├└─ ") and t.index(t.strip("│├└─ ")) < depth]
+        assert above[-1].strip("│├└─ ").split()[0] == parent
+
+
+@pytest.mark.parametrize(
+    ("ours", "builtin"),
+    [
+        ("InputError", ValueError),
+        ("InputTypeError", TypeError),
+        ("MissingExtraError", ImportError),
+        ("UnalignedWarning", UserWarning),
+    ],
+)
+def test_errors_are_also_what_python_calls_them(ours, builtin):
+    assert issubclass(PUBLIC[ours], builtin)
+
+
+def test_every_error_and_warning_has_one_root():
+    for item in PUBLIC.values():
+        assert issubclass(item, (errors.UnalignedError, errors.UnalignedWarning))
+
+
+def test_a_missing_extra_says_what_to_install():
+    error = errors.MissingExtraError("dask", "dask", "engine='dask'")
+    message = "engine='dask' needs the package 'dask', which is not installed. "
+    assert str(error) == message + "Install it with: pip install 'unaligned[dask]'"

@@ -1,0 +1,202 @@
+"""Public names, one-way imports, and a light import."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unaligned as ua
+
+ROOT = Path(ua.__file__).parent
+MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
+
+# From the bottom to the top; a module imports from its own layer and below.
+LAYERS = [
+    ["errors", "_check", "_settings"],
+    ["engine"],
+    ["data"],
+    ["operators"],
+    ["spectra"],
+    ["metrics"],
+    ["result"],
+    ["comparison"],
+    ["inference", "store", "embedding"],
+    ["figures"],
+    ["report"],
+    ["cli", "experiments"],
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+# Within a package siblings import only their base.py. Where more is allowed, it stands here.
+SIBLINGS = {
+    "data/*": "*",  # small files over one another, acyclically
+    "operators/*": "*",  # the same
+    "spectra/auto": "*",  # the registry of solvers
+    "spectra/nystrom": ["bounds"],
+    "metrics/aligned": ["imd"],  # the times of the heat kernel
+    "experiments/*": "*",
+}
+
+
+def imports_of(path):
+    """Yield the package's own modules that a file imports when it is imported."""
+    package = ("unaligned", *path.parent.parts)
+    todo = list(ast.parse((ROOT / path).read_text(encoding="utf-8")).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            origin = (*base, *(node.module or "").split(".")) if node.module else base
+            if origin[:1] == ("unaligned",):
+                for alias in node.names:
+                    full = ROOT.joinpath(*origin[1:], alias.name)
+                    is_module = full.with_suffix(".py").exists() or full.is_dir()
+                    yield (*origin[1:], alias.name) if is_module else origin[1:]
+        elif isinstance(node, ast.Import):
+            yield from (
+                tuple(alias.name.split(".")[1:])
+                for alias in node.names
+                if alias.name.split(".")[0] == "unaligned"
+            )
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+
+
+def own_name(path):
+    return path.with_suffix("").parts
+
+
+def may_import_sibling(importer, imported):
+    if imported[-1] == "base":
+        return True
+    allowed = SIBLINGS.get("/".join(importer)) or SIBLINGS.get(f"{importer[0]}/*") or []
+    return allowed == "*" or imported[-1] in allowed
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_imports_point_one_way(path):
+    importer = own_name(path)
+    if importer[-1] == "__init__":
+        assert not list(imports_of(path)), "packages import nothing"
+        return
+    assert importer[0] in RANK, f"{path} has no place in the layers"
+    for imported in imports_of(path):
+        assert imported, f"{path} imports the package itself"
+        assert RANK[imported[0]] <= RANK[importer[0]], f"{path} imports upward: {imported}"
+        if len(imported) > 1 and imported[0] == importer[0]:
+            assert may_import_sibling(importer, imported), f"{path} imports its sibling {imported}"
+
+
+def test_no_imports_in_a_circle():
+    graph = {own_name(path): set(imports_of(path)) for path in MODULES}
+    done = set()
+
+    def visit(module, trail):
+        assert module not in trail, " <- ".join("/".join(m) for m in (*trail, module))
+        if module not in done:
+            for imported in graph.get(module, ()):
+                visit(imported, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_the_walk_sees_imports():
+    assert ("errors",) in set(imports_of(Path("_check.py")))
+    assert ("metrics", "imd") in set(imports_of(Path("metrics/aligned.py")))
+    assert ("result",) in set(imports_of(Path("comparison.py")))
+    assert ("_check",) in set(imports_of(Path("data/dataset.py")))
+
+
+CONTRACT = {
+    "Comparison",
+    "Dataset",
+    "Signature",
+    "available",
+    "compare",
+    "distance",
+    "errors",
+    "log_euclidean_bounds",
+    "log_hilbert_schmidt",
+    "signature",
+}
+
+
+def test_all_is_exactly_the_public_names():
+    assert len(ua.__all__) == len(set(ua.__all__))
+    assert set(ua.__all__) - {"__version__"} == CONTRACT
+    assert dir(ua) == sorted(ua.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACT))
+def test_every_public_name_is_there_with_a_docstring(name):
+    item = getattr(ua, name)
+    assert inspect.getdoc(item)
+    if name != "errors":
+        assert item.__name__ == name
+        assert "Examples" in inspect.getdoc(item) or inspect.isclass(item)
+
+
+def test_names_for_type_checkers_are_the_names_at_run_time():
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    assert {alias.asname for node in block.body for alias in node.names} == CONTRACT
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'unaligned' has no attribute 'signatur'"):
+        ua.signatur  # noqa: B018
+
+
+def test_no_module_has_the_name_of_a_public_function():
+    modules = {path.stem for path in MODULES if len(path.parts) == 1} | {
+        path.parts[0] for path in MODULES if len(path.parts) > 1
+    }
+    assert modules & set(ua.__all__) == {"errors"}
+
+
+def test_options_are_keyword_only():
+    assert next(iter(inspect.signature(ua.signature).parameters)) == "data"
+    for function, positional in ((ua.signature, 1), (ua.distance, 3), (ua.compare, 2)):
+        kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+        assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == positional
+
+
+def loaded_by(statement):
+    script = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT.parent,
+    )
+    return {name.split(".")[0] for name in json.loads(done.stdout)}
+
+
+HEAVY = {"numba", "sklearn", "pandas", "matplotlib", "scipy", "torch", "typer", "rich"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "without"),
+    [
+        ("import unaligned", HEAVY),
+        ("import unaligned; unaligned.compare", HEAVY - {"scipy", "numba"}),
+        ("import unaligned; unaligned.Dataset", HEAVY - {"scipy"}),
+    ],
+)
+def test_a_script_pays_only_for_what_it_uses(statement, without):
+    assert not loaded_by(statement) & without
+
+
+def test_star_import_gives_the_public_names():
+    names = {}
+    exec("from unaligned import *", names)
+    assert set(ua.__all__) <= set(names)

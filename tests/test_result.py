@@ -1,0 +1,278 @@
+"""Comparison: shape, names, growing, files."""
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import is_valid_linkage
+
+import unaligned as ua
+from unaligned.errors import (
+    DataWarning,
+    InputError,
+    InputTypeError,
+    RecipeMismatchError,
+    SampleSizeWarning,
+)
+from unaligned.metrics.base import SpectralDistance
+
+
+def cloud(seed, n_samples=40, n_features=3):
+    return np.random.default_rng(seed).normal(size=(n_samples, n_features))
+
+
+DATA = {f"d{i}": cloud(i, 40 + i, 1 + i) for i in range(5)}
+K = {"n_eigenvalues": 15}
+
+
+def part(*indices):
+    return {f"d{i}": DATA[f"d{i}"] for i in indices}
+
+
+def assert_same(first, second, exactly=True):
+    assert first.names == second.names
+    assert first.reference_names == second.reference_names
+    same = np.array_equal if exactly else np.allclose
+    assert same(first.distances, second.distances)
+    assert same(first.error_bounds, second.error_bounds)
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """The names of the datasets that were described, one by one."""
+    names = []
+    original = SpectralDistance.describe
+
+    def counting(self, dataset, seed):
+        names.append(dataset.name)
+        return original(self, dataset, seed)
+
+    monkeypatch.setattr(SpectralDistance, "describe", counting)
+    return names
+
+
+@pytest.fixture
+def compared(monkeypatch):
+    """The pairs that were compared, one by one."""
+    pairs = []
+    original = SpectralDistance.compare
+
+    def counting(self, first, second):
+        pairs.append((first.name, second.name))
+        return original(self, first, second)
+
+    monkeypatch.setattr(SpectralDistance, "compare", counting)
+    return pairs
+
+
+def test_a_square_comparison():
+    result = ua.compare(DATA, **K)
+    assert result.names == result.reference_names == tuple(DATA)
+    assert result.distances.shape == result.error_bounds.shape == (5, 5)
+    assert result["d1", "d3"] == result.distances[1, 3] == ua.distance(*part(1, 3).values(), **K)
+    frame = result.to_frame()
+    assert frame.loc["d1", "d3"] == result["d1", "d3"]
+    assert np.array_equal(frame.to_numpy(), result.distances)
+    assert result["d2"].to_dict() == dict(zip(result.names, result.distances[2], strict=True))
+    assert result.signatures["d0"].n_eigenvalues == 15
+    assert "les" in repr(result)
+    assert "d4" in str(result)
+
+
+def test_a_rectangular_comparison_is_a_corner_of_the_square_one():
+    square = ua.compare(DATA, **K)
+    corner = ua.compare(part(0, 1), part(2, 3, 4), **K)
+    assert corner.distances.shape == (2, 3)
+    assert not corner.is_square
+    assert np.allclose(corner.distances, square.distances[:2, 2:], rtol=0, atol=1e-12)
+    assert corner["d1", "d4"] == corner.distances[1, 2]
+    assert list(corner.to_frame().columns) == ["d2", "d3", "d4"]
+
+
+def test_rows_and_references_may_share_names():
+    first, second = ({"layer1": cloud(i), "layer2": cloud(i + 5)} for i in (0, 1))
+    result = ua.compare(first, second, **K)
+    alone = ua.signature(second["layer1"], **K).values
+    assert np.array_equal(result.reference_signatures["layer1"].values, alone)
+    assert not np.array_equal(result.signatures["layer1"].values, alone)
+
+
+def test_a_comparison_of_one_dataset_is_zero():
+    assert np.array_equal(ua.compare({"a": cloud(0)}).distances, [[0.0]])
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("dd1", r"There is no row 'dd1'. Did you mean 'd1'\? Names: d0, d1"),
+        (("d0", "x"), r"There is no column 'x'"),
+        (("d0", "d1", "d2"), r"must be one name or two, row and column"),
+        (0, r"There is no row 0"),
+    ],
+)
+def test_wrong_names_are_refused(key, message):
+    with pytest.raises(InputError, match=message):
+        ua.compare(part(0, 1, 2), **K)[key]
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["fresh", "loaded"])
+@pytest.mark.parametrize("solver", ["exact", "nystrom"])
+@pytest.mark.parametrize("references", [None, part(0, 4)], ids=["square", "rectangular"])
+def test_adding_equals_computing_at_once_and_computes_nothing_twice(
+    references, solver, loaded, described, compared, tmp_path
+):
+    options = {**K, "solver": solver, "rng": 3}
+    result = ua.compare(part(0, 1), references, **options)
+    if loaded:
+        result.save(tmp_path / "file")
+        result = ua.Comparison.load(tmp_path / "file")
+    described.clear()
+    compared.clear()
+    grown = result.add(part(2, 3)).add({"last": DATA["d4"]})
+    assert described == ["d2", "d3", "last"]
+    new = {"d2", "d3", "last"}
+    assert len(set(compared)) == len(compared)
+    assert all(new & set(pair) for pair in compared)
+    at_once = ua.compare({**part(0, 1, 2, 3), "last": DATA["d4"]}, references, **options)
+    assert_same(grown, at_once)
+    assert result.names == ("d0", "d1"), "the old comparison stays as it is"
+
+
+def test_the_same_data_is_described_once(described):
+    result = ua.compare({"a": DATA["d0"], "b": DATA["d0"].copy(), "c": DATA["d1"]}, **K)
+    assert sorted(described) == ["a", "c"]
+    assert result["a", "b"] == 0.0
+    assert result.signatures["b"].name == "b"
+
+
+def test_added_datasets_are_preprocessed_as_the_others_were():
+    data = {name: np.abs(values) for name, values in DATA.items()}
+    options = {**K, "preprocess": ["log1p"]}
+    first = {name: data[name] for name in ("d0", "d1")}
+    at_once = ua.compare({**first, "d2": data["d2"]}, **options)
+    assert_same(ua.compare(first, **options).add({"d2": data["d2"]}), at_once)
+    own = {n: ua.Dataset(v, preprocess="log1p") for n, v in data.items()}
+    grown = ua.compare({n: own[n] for n in first}, **K)
+    assert_same(grown.add({"d2": data["d2"]}), at_once)
+    assert_same(grown.add({"d2": own["d2"]}), at_once)
+
+
+def test_added_datasets_of_a_callable_are_preprocessed_too():
+    options = {"distance": lambda a, b: float(abs(a.mean() - b.mean())), "preprocess": "log1p"}
+    data = {name: np.abs(values) for name, values in part(0, 1, 2).items()}
+    first = {name: data[name] for name in ("d0", "d1")}
+    grown = ua.compare(first, **options).add({"d2": data["d2"]})
+    assert np.array_equal(grown.distances, ua.compare(data, **options).distances)
+
+
+def test_added_datasets_are_subsampled_and_cleaned_as_the_others_were(tmp_path):
+    options = {**K, "subsample": 20, "nan_policy": "omit", "rng": 1}
+    broken = DATA["d2"].copy()
+    broken[0] = np.nan
+    result = ua.compare(part(0, 1), **options)
+    result.save(tmp_path / "file")
+    with pytest.warns(DataWarning, match="'d2': dropped 1"):
+        at_once = ua.compare({**part(0, 1), "d2": broken}, **options)
+    for comparison in (result, ua.Comparison.load(tmp_path / "file")):
+        with pytest.warns(DataWarning, match="'d2': dropped 1"):
+            grown = comparison.add({"d2": broken})
+        assert_same(grown, at_once)
+        assert grown.signatures["d2"].n_samples == 20
+    with pytest.raises(InputError, match=r"subsample=20 is more than dataset 'few' has, 16 rows"):
+        result.add({"few": cloud(0, 16)})
+
+
+def test_adding_a_much_larger_dataset_warns():
+    result = ua.compare(part(0, 1), **K)
+    with pytest.warns(SampleSizeWarning, match="'d0' has 40 rows, 'big' has 200") as caught:
+        result.add({"big": cloud(0, 200)})
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("added", "error", "message"),
+    [
+        ({"d0": cloud(9)}, InputError, r"the name 'd0' is in the comparison already"),
+        ([cloud(9)], InputTypeError, r"datasets must be a dict of name -> data, not list"),
+        ({"few": cloud(9, 10)}, InputError, r"n_eigenvalues=15 needs.*dataset 'few' has 10"),
+        ({}, InputError, r"datasets is empty"),
+        ({"s": ua.signature(cloud(9))}, RecipeMismatchError, r"n_eigenvalues=15 .* 40 values"),
+        (
+            {"s": ua.signature(cloud(9), gamma=1e-3, n_eigenvalues=15)},
+            RecipeMismatchError,
+            r"gamma: 1e-08 and 0.001",
+        ),
+    ],
+    ids=["taken", "list", "too few", "nothing", "other K", "other gamma"],
+)
+def test_what_cannot_be_added_is_refused(added, error, message):
+    with pytest.raises(error, match=message):
+        ua.compare(part(0, 1), **K).add(added)
+
+
+CASES = {
+    "square": lambda: ua.compare(DATA, **K),
+    "rectangular": lambda: ua.compare(part(0, 1), part(1, 2, 3), **K),
+    "nystrom": lambda: ua.compare(DATA, solver="nystrom", rng=np.random.default_rng(0), **K),
+    "options": lambda: ua.compare(DATA, squared=True, gamma=1e-5, bandwidth="mean", **K),
+    "numpy options": lambda: ua.compare(DATA, gamma=np.float32(1e-5), n_eigenvalues=np.int32(9)),
+    "preprocessed": lambda: ua.compare(DATA, preprocess="standardize", subsample=30, **K),
+    "imd": lambda: ua.compare(DATA, distance="imd-diffusion", **K),
+    "aligned": lambda: ua.compare({"a": cloud(0), "b": cloud(1)}, distance="euclidean"),
+    "callable": lambda: ua.compare(part(0, 1), distance=lambda a, b: 1.0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_saved_comparison_comes_back_bit_for_bit(case, tmp_path):
+    result = CASES[case]()
+    result.save(tmp_path / "file")
+    loaded = ua.Comparison.load(tmp_path / "file")
+    assert np.array_equal(loaded.distances, result.distances)
+    assert np.array_equal(loaded.error_bounds, result.error_bounds, equal_nan=True)
+    for name in ("names", "reference_names", "distance_name", "seed", "is_square", "preparation"):
+        assert getattr(loaded, name) == getattr(result, name), name
+    for side in ("signatures", "reference_signatures"):
+        ours, theirs = getattr(result, side), getattr(loaded, side)
+        assert list(ours) == list(theirs)
+        for name, signature in ours.items():
+            assert np.array_equal(signature.values, theirs[name].values)
+            assert signature.recipe == theirs[name].recipe
+    if case not in ("callable",):
+        assert loaded.distance == result.distance
+
+
+@pytest.mark.parametrize("case", ["aligned", "callable"])
+def test_what_a_file_cannot_hold_is_said_when_it_is_needed(case, tmp_path):
+    result = CASES[case]()
+    result.save(tmp_path / "file")
+    with pytest.raises(InputError, match=r"cannot grow: distance '.*Run compare\(\) on all"):
+        ua.Comparison.load(tmp_path / "file").add({"new": cloud(7)})
+
+
+@pytest.mark.parametrize("method", ["average", "single", "complete", "weighted"])
+def test_linkage_is_valid_and_joins_the_nearest_first(method):
+    result = ua.compare(DATA, **K)
+    linkage = result.linkage(method)
+    assert is_valid_linkage(linkage)
+    off_diagonal = result.distances[np.triu_indices(5, 1)]
+    assert linkage[0, 2] == pytest.approx(off_diagonal.min())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ua.compare(part(0, 1), **K).linkage("ward"), r"method='ward' is not known"),
+        (lambda: ua.compare(part(0)).linkage(), r"linkage\(\) needs at least two datasets"),
+        (
+            lambda: ua.compare(part(0), part(1)).linkage(),
+            r"linkage\(\) needs distances within one",
+        ),
+        (lambda: ua.compare(part(0), part(1)).embed(), r"1 datasets against 1 references"),
+        (
+            lambda: ua.compare(part(0, 1), **K).embed(),
+            r"n_components=2 needs more than 2 datasets",
+        ),
+    ],
+)
+def test_what_needs_a_square_collection_says_so(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
