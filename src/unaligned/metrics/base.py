@@ -22,12 +22,8 @@ from ..operators.base import PSDOperator
 from ..operators.diffusion import build_operator
 from ..operators.robust import outlying_rows
 from ..spectra.auto import resolve_solver
-<<<<<<< HEAD
-from ..spectra.base import Accuracy, EigenSolver
-from ..spectra.decay import GAMMA_RANGE, suggest_gamma
-=======
 from ..spectra.base import Accuracy, EigenSolver, Spectrum
->>>>>>> tests2
+from ..spectra.decay import GAMMA_RANGE, suggest_gamma
 from ..spectra.signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
@@ -134,22 +130,16 @@ class SignatureSettings:
 
     def __post_init__(self) -> None:
         if self.n_eigenvalues is not None:
-<<<<<<< HEAD
-            _check.positive_int("n_eigenvalues", self.n_eigenvalues)
-        if isinstance(self.gamma, str):
-            _check.one_of("gamma", self.gamma, ("auto",))
-        else:
-            _check.real_number("gamma", self.gamma, minimum=0.0)
-        _check.real_number("tol", self.tol, minimum=0.0, strict=True)
-=======
             k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
             object.__setattr__(self, "n_eigenvalues", k)
-        gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
         tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+        if isinstance(self.gamma, str):
+            gamma: float | str = _check.one_of("gamma", self.gamma, ("auto",))
+        else:
+            gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
         # Plain numbers: they go into recipes, and recipes into files.
         object.__setattr__(self, "gamma", gamma)
         object.__setattr__(self, "tol", tol)
->>>>>>> tests2
         resolve_solver(self.solver, self.sketch_size)
 
 
@@ -225,18 +215,9 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
     accuracy = Accuracy(gamma, settings.tol)
     spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
     solved = time.perf_counter()
-<<<<<<< HEAD
     if isinstance(settings.gamma, str):
         gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
-    if gamma == 0 and spectrum.eigenvalues[-1] <= 0:
-        raise InputError(
-            f"gamma=0 needs {k} positive eigenvalues; {dataset.label} has only "
-            f"{int((spectrum.eigenvalues > 0).sum())}. Give a positive gamma, or a smaller "
-            "n_eigenvalues."
-        )
-=======
     _warn_if_indefinite(operator, spectrum, dataset.label)
->>>>>>> tests2
     stats = {
         "seconds_operator": built - started,
         "seconds_solver": solved - built,
@@ -281,20 +262,15 @@ def require_comparable(first: Signature, second: Signature) -> None:
         )
 
 
-<<<<<<< HEAD
 def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, IndexArray]:
     """Return the operator of a dataset, and the rows that `robust` set aside.
 
     What is wrong with the data is said with its name.
     """
-=======
-def operator_of(dataset: Dataset, kernel: KernelSettings) -> PSDOperator:
-    """Return the operator of a dataset; what is wrong with the data is said with its name."""
     if dataset.n_samples < 2 and dataset.kind != "spd":
         raise DegenerateDataError(
             f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
         )
->>>>>>> tests2
     values = dataset.prepared()
     aside = np.empty(0, dtype=np.int64)
     if kernel.robust:
