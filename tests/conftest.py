@@ -1,7 +1,37 @@
 """Fixtures that many tests share."""
 
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+
+DATA = Path(os.environ.get("UNALIGNED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def real_data(name: str):
+    """Return an opened file of real data, or skip where the folder is absent."""
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"real data {name!r} is not in {DATA}; set UNALIGNED_DATA")
+    return np.load(path)
+
+
+@pytest.fixture(scope="session")
+def cytotree():
+    """CytoTree cells of one day: ten surface markers, arcsinh(x/150)."""
+    stored = real_data("cytotree_hesc_timecourse.npz")
+    markers = [str(c).split("|")[1] not in ("None", "7-AAD") for c in stored["channels"]]
+    return lambda day: np.arcsinh(stored[day][:, markers] / 150)
+
+
+@pytest.fixture(scope="session")
+def klein():
+    """Klein mouse ES cells: raw counts, 1000 × 900."""
+    return np.asarray(real_data("klein2015_mesc.npz")["counts"], dtype=np.float64)
 
 
 @pytest.fixture(autouse=True, scope="session")

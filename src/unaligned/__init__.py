@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .comparison import distance as distance
     from .comparison import signature as signature
     from .data.dataset import Dataset as Dataset
+    from .diagnosis import diagnose as diagnose
     from .result import Comparison as Comparison
     from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
     from .spectra.bounds import log_hilbert_schmidt as log_hilbert_schmidt
@@ -33,6 +34,7 @@ _HOME = {
     "Signature": "spectra.signature",
     "available": "comparison",
     "compare": "comparison",
+    "diagnose": "diagnosis",
     "distance": "comparison",
     "log_euclidean_bounds": "spectra.bounds",
     "log_hilbert_schmidt": "spectra.bounds",

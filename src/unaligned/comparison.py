@@ -45,7 +45,7 @@ def signature(
     data: DataLike,
     *,
     n_eigenvalues: int | None = None,
-    gamma: float = 1e-8,
+    gamma: float | str = 1e-8,
     solver: Any = "auto",
     tol: float = 1e-4,
     rng: RNGLike = None,
@@ -62,15 +62,17 @@ def signature(
     n_eigenvalues
         K; None means min(200, N).
     gamma
-        γ of log(λ + γ): what lies below counts as noise.
+        γ of log(λ + γ): what lies below counts as noise. `"auto"` reads it off the spectrum.
     solver
-        `"auto"`, `"exact"`, `"nystrom"`, or a solver with its own settings.
+        `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, or a solver with its own
+        settings.
     tol
         The wanted 2-norm of the error of the K values.
     rng
         Seed or generator; None always gives the same values for the same data.
     **options
-        `sketch_size`, `bandwidth`, `bandwidth_factor`, `metric`, `preprocess`, `nan_policy`.
+        `sketch_size`, `bandwidth`, `bandwidth_factor`, `metric`, `n_neighbors`, `robust`,
+        `memory_limit`, `preprocess`, `nan_policy`.
 
     Examples
     --------
@@ -78,19 +80,19 @@ def signature(
     >>> signature(points, n_eigenvalues=50).values.shape
     (50,)
     """
-    options = {
-        "n_eigenvalues": n_eigenvalues,
-        "gamma": gamma,
-        "solver": solver,
-        "tol": tol,
-        **options,
-    }
-    dataset = _as_dataset(data, None, _data_options(options))
+    explicit = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
+    dataset, settings = prepare(data, {**explicit, **options})
+    return compute_signature(dataset, settings, _check.root_seed(rng))
+
+
+def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, SignatureSettings]:
+    """Return the dataset and the settings that flat options of `signature` describe."""
+    rest = dict(options)
+    dataset = _as_dataset(data, None, _data_options(rest))
     if isinstance(dataset, Signature):
         raise InputTypeError("data is a Signature already; there is nothing to compute.")
-    _check.known_options("signature()", options, _settings.option_names(SignatureSettings))
-    settings = _settings.from_options(SignatureSettings, options)
-    return compute_signature(dataset, settings, _check.root_seed(rng))
+    _check.known_options("signature()", rest, _settings.option_names(SignatureSettings))
+    return dataset, _settings.from_options(SignatureSettings, rest)
 
 
 def distance(

@@ -243,8 +243,9 @@ def fill(
         found = known[_identity(item)]
         return replace(found, name=item.name) if isinstance(found, Signature) else found
 
-    first = {name: descriptor(item) for name, item in rows.items()}
-    second = None if columns is None else {n: descriptor(item) for n, item in columns.items()}
+    method, settled = method.settle([descriptor(item) for item in everything])
+    first = dict(zip(rows, settled, strict=False))
+    second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
     distances, bounds = _all_pairs(method, first, second, old)
     return Comparison(
         tuple(first),

@@ -44,7 +44,7 @@ class AlignedDistance(Distance):
 
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return what `compare` needs of W + γI, (N, N)."""
-        W = operator_of(dataset, self.kernel).to_dense()
+        W = operator_of(dataset, self.kernel)[0].to_dense()
         gamma = self.gamma
         if gamma is None:
             gamma = 0.0 if dataset.kind == "spd" else 1e-8
@@ -127,6 +127,8 @@ class AffineInvariant(AlignedDistance):
 
     def between(self, first: FloatArray, second: FloatArray) -> float:
         """Return the norm of the logarithms of the generalised eigenvalues."""
+        if np.array_equal(first, second):
+            return 0.0  # rounding would leave 1e-8
         ratios = eigvalsh(second, first)
         return float(np.linalg.norm(np.log(np.maximum(ratios, np.finfo(np.float64).tiny))))
 

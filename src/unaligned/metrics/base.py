@@ -14,14 +14,16 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 
 from .. import _check, _settings
-from .._check import FloatArray
+from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import DegenerateDataError, IndefiniteWarning, InputError, RecipeMismatchError
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
 from ..operators.diffusion import build_operator
+from ..operators.robust import outlying_rows
 from ..spectra.auto import resolve_solver
 from ..spectra.base import Accuracy, EigenSolver, Spectrum
+from ..spectra.decay import GAMMA_RANGE, suggest_gamma
 from ..spectra.signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
@@ -72,6 +74,10 @@ class Distance(ABC):
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return the descriptor of one dataset."""
 
+    def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
+        """Return the distance and all descriptors with what only they together decide."""
+        return self, list(descriptors)
+
     @abstractmethod
     def compare(self, first: Any, second: Any) -> float:
         """Return the distance between two descriptors."""
@@ -104,7 +110,7 @@ class SignatureSettings:
     n_eigenvalues
         K; None stands for min(200, the smallest N of the collection).
     gamma
-        The regularisation γ of log(λ + γ).
+        The regularisation γ of log(λ + γ); `"auto"` reads one γ off all spectra.
     solver
         A name, or an `EigenSolver` with settings of its own.
     sketch_size
@@ -116,7 +122,7 @@ class SignatureSettings:
     """
 
     n_eigenvalues: int | None = None
-    gamma: float = 1e-8
+    gamma: float | str = 1e-8
     solver: str | EigenSolver = "auto"
     sketch_size: int | None = None
     tol: float = 1e-4
@@ -126,10 +132,13 @@ class SignatureSettings:
         if self.n_eigenvalues is not None:
             k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
             object.__setattr__(self, "n_eigenvalues", k)
-        gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
-        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
         # Plain numbers: they go into recipes, and recipes into files.
-        object.__setattr__(self, "gamma", gamma)
+        if isinstance(self.gamma, str):
+            _check.one_of("gamma", self.gamma, ("auto",))
+        else:
+            gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
+            object.__setattr__(self, "gamma", gamma)
+        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
         object.__setattr__(self, "tol", tol)
         resolve_solver(self.solver, self.sketch_size)
 
@@ -169,6 +178,14 @@ class SpectralDistance(Distance):
         """Return the signature of one dataset (Algorithm 2, its first loop)."""
         return compute_signature(dataset, self.settings, seed)
 
+    def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
+        """Settle γ where it is `"auto"`: the largest that any of the spectra asks for."""
+        if self.settings.gamma != "auto":
+            return self, list(descriptors)
+        gamma = max(suggest_gamma(s.eigenvalues, s.n_samples)[0] for s in descriptors)
+        settled = replace(self, settings=replace(self.settings, gamma=gamma))
+        return settled, [signature.with_gamma(gamma) for signature in descriptors]
+
     def compare(self, first: Signature, second: Signature) -> float:
         """Return the distance, after making sure that the two may be compared."""
         require_comparable(first, second)
@@ -184,23 +201,34 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
     k = settings.n_eigenvalues or min(DEFAULT_EIGENVALUES, dataset.n_samples)
     _require_enough(k, dataset)
     started = time.perf_counter()
-    operator = operator_of(dataset, settings.kernel)
+    operator, aside = operator_of(dataset, settings.kernel)
+    if k > operator.n_samples:
+        raise InputError(
+            f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
+            f"{operator.n_samples} left after robust=True set {aside.size} aside. "
+            "Lower n_eigenvalues."
+        )
     built = time.perf_counter()
     solver = resolve_solver(settings.solver, settings.sketch_size)
-    accuracy = Accuracy(settings.gamma, settings.tol)
+    # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
+    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
+    accuracy = Accuracy(gamma, settings.tol)
     spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
     solved = time.perf_counter()
+    if isinstance(settings.gamma, str):
+        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
     _warn_if_indefinite(operator, spectrum, dataset.label)
     stats = {
         "seconds_operator": built - started,
         "seconds_solver": solved - built,
         "kernel_entries": operator.entries_evaluated,
         "rows_dropped": dataset.n_dropped,
+        "rows_set_aside": aside.tolist(),
         **spectrum.stats,
     }
     return Signature(
         spectrum,
-        _recipe(dataset, settings, seed),
+        _recipe(dataset, settings, gamma, seed),
         dataset.n_samples,
         dataset.n_features,
         None if operator.sigma_squared is None else float(operator.sigma_squared),
@@ -234,18 +262,27 @@ def require_comparable(first: Signature, second: Signature) -> None:
         )
 
 
-def operator_of(dataset: Dataset, kernel: KernelSettings) -> PSDOperator:
-    """Return the operator of a dataset; what is wrong with the data is said with its name."""
+def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, IndexArray]:
+    """Return the operator of a dataset, and the rows that `robust` set aside.
+
+    What is wrong with the data is said with its name.
+    """
     if dataset.n_samples < 2 and dataset.kind != "spd":
         raise DegenerateDataError(
             f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
         )
     values = dataset.prepared()
+    aside = np.empty(0, dtype=np.int64)
+    if kernel.robust:
+        if dataset.kind != "points":
+            raise InputError(f"robust=True works on points; {dataset.label} is {dataset.kind!r}.")
+        outlying = outlying_rows(values)
+        values, aside = values[~outlying], np.flatnonzero(outlying)
     if dataset.kind == "spd":
         values = values.toarray() if sparse.issparse(values) else values
         _require_psd(values, dataset.label)
     try:
-        return build_operator(values, dataset.kind, kernel)
+        return build_operator(values, dataset.kind, kernel), aside
     except InputError as error:
         raise type(error)(f"{dataset.label}: {error}") from error
 
@@ -270,21 +307,21 @@ def _require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
         )
 
 
-def _recipe(dataset: Dataset, settings: SignatureSettings, seed: int) -> Recipe:
+def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: int) -> Recipe:
     from .. import __version__
 
     kernel = settings.kernel
     free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
     operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
-    if kernel.n_neighbors is not None and not free:
-        operator = f"{operator}, {kernel.n_neighbors} neighbors"
     metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
     return Recipe(
-        gamma=settings.gamma,
+        gamma=gamma,
         kernel=operator,
         bandwidth="none" if free else _plain(kernel.bandwidth),
         bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
         metric=metric,
+        n_neighbors=None if free else kernel.n_neighbors,
+        robust=kernel.robust,
         preprocess=dataset.preprocess,
         kind=dataset.kind,
         solver=resolve_solver(settings.solver, settings.sketch_size).name,

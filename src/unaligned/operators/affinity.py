@@ -19,7 +19,7 @@ from .gaussian import GaussianAffinity
 from .memory import storage_for
 from .metric import DEFINITE_METRICS, METRICS, is_euclidean, pairwise
 from .neighbours import neighbour_affinity
-from .points import PointCloud, Points
+from .points import PointCloud, Points, require_representable
 
 __all__ = [
     "GaussianAffinity",
@@ -53,6 +53,9 @@ class KernelSettings:
     memory_limit
         How many bytes the matrix of a dense affinity may take; above, it works in tiles. None
         stands for a quarter of the available memory.
+    robust
+        Set gross outliers aside first (see `robust.outlying_rows`); points and the Euclidean
+        metric only.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class KernelSettings:
     metric: Metric = "euclidean"
     n_neighbors: int | None = None
     memory_limit: int | None = None
+    robust: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
@@ -79,6 +83,11 @@ class KernelSettings:
             _check.positive_int("n_neighbors", self.n_neighbors, minimum=2)
         if self.memory_limit is not None:
             _check.positive_int("memory_limit", self.memory_limit, minimum=0)
+        if _check.flag("robust", self.robust) and not is_euclidean(self.metric):
+            raise InputError(
+                f"robust=True works with metric='euclidean', not with metric={self.metric!r}. "
+                "Leave one of them out."
+            )
 
 
 def _check_metric(metric: object) -> None:
@@ -175,8 +184,8 @@ def _gaussian_of(
 ) -> PSDOperator:
     """Turn distances into exp(-d²/σ²), overwriting them; with `n_neighbors`, a sparse matrix."""
     n_samples = distances.shape[0]
-    with np.errstate(over="ignore"):  # the scale's check says it better
-        distances *= distances
+    require_representable(float(np.abs(distances).max(initial=0.0)))
+    distances *= distances
     condensed = squareform(distances, checks=False)
     scale = scale_from_condensed(
         condensed, n_samples, settings.bandwidth, settings.bandwidth_factor

@@ -145,7 +145,7 @@ def _count_and_keep(
     n_below, n_within = 0, 0
     kept: list[FloatArray] = []
     width = cloud.tile_rows if cloud.is_sparse else _COLLECT_WIDTH
-    scratch = np.empty(0 if cloud.few_features else cloud.tile_rows * width)
+    scratch = np.empty(min(cloud.tile_rows, cloud.n_samples) * min(width, cloud.n_samples))
     for rows in cloud.slices():
         for columns in cloud.slices(rows.start, width=width):
             below, values = cloud.collect(rows, columns, bracket, workers, scratch)

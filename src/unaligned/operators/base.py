@@ -28,10 +28,14 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         How many kernel entries have been worked out so far; what the work cost.
     sigma_squared
         The kernel scale σ², or None where there is no kernel.
+    storage
+        `dense` (the matrix is kept), `tiled` (worked out anew in every product), `sparse` or
+        `matrix-free`.
     """
 
     definite: bool = True
     sigma_squared: float | None = None
+    storage: str = "dense"
     entries_evaluated: int = 0
 
     def __init__(self, n_samples: int) -> None:
@@ -117,6 +121,7 @@ class SparseOperator(PSDOperator):
     def __init__(self, matrix: sparse.sparray | sparse.spmatrix, *, definite: bool) -> None:
         super().__init__(matrix.shape[0])
         self.matrix = sparse.csr_array(matrix, dtype=np.float64)
+        self.storage = "sparse"
         self.definite = definite
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:

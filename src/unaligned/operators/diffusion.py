@@ -45,6 +45,7 @@ class DiffusionOperator(PSDOperator):
         self.affinity = affinity
         self.definite = affinity.definite
         self.sigma_squared = affinity.sigma_squared
+        self.storage = affinity.storage
 
     @property
     def entries_evaluated(self) -> int:  # type: ignore[override]

@@ -120,7 +120,7 @@ class GaussianAffinity(PSDOperator):
         """Return K @ block; a tile above the diagonal also serves its mirror image."""
         product = np.zeros((self.n_samples, block.shape[1]))
         width = self._cloud.tile_rows if self._cloud.is_sparse else _TILE_COLUMNS
-        scratch = np.empty(self._cloud.tile_rows * width)
+        scratch = np.empty(min(self._cloud.tile_rows, self.n_samples) * min(width, self.n_samples))
         with Workers() as workers:
             for rows in self._cloud.slices():
                 corner = slice(rows.start, rows.stop)
@@ -145,6 +145,10 @@ def _place(
     tile: FloatArray, rows: slice, columns: slice, matrix: FloatArray, workers: Workers
 ) -> None:
     """Write a tile of the upper triangle and its mirror image into the matrix."""
+    if columns.start == rows.start:
+        # BLAS rounds the two halves of a square product differently; the matrix is symmetric.
+        corner = tile[:, : rows.stop - rows.start]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
 
     def task(part: slice) -> None:
         here = slice(columns.start + part.start, columns.start + part.stop)

@@ -47,6 +47,7 @@ class HeatKernel(PSDOperator):
 
     def __init__(self, adjacency: Any) -> None:
         super().__init__(int(adjacency.shape[0]))
+        self.storage = "matrix-free"
         self._step = _complement(adjacency)
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:

@@ -6,7 +6,7 @@ threading layer (workqueue) aborts the process when two Python threads enter it 
 is what `engine` threads do, and the safe layers (TBB, OpenMP) are not there on every machine.
 
 This is the only module that imports Numba (0.5 s), so it is imported inside the functions that
-need it. Compiled code is cached on disk; the very first call on a machine compiles the two
+need it. Compiled code is cached on disk; the very first call on a machine compiles the
 loops it needs in about a second.
 """
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
@@ -29,7 +28,6 @@ _LOOP: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
-_CHUNK = 1024  # columns worked on at a time, so that a row's distances stay in the L1 cache
 _LOWEST = -708.0  # exp of anything below is smaller than the smallest normal number
 _ROUND = 6755399441055744.0  # 1.5 · 2⁵²: adding it leaves the rounded number in the low bits
 _LOG2_E = 1.4426950408889634
@@ -53,7 +51,7 @@ def _scale_by_power(_context: Any, mantissa: Any, rounded: Any) -> Any:
     return types.float64(types.float64, types.float64), codegen
 
 
-@njit(**_LOOP)
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
 def _exp(x: float) -> float:
     r"""Return exp(x) for x ≤ 0 to one unit in the last place, 0 below -708.
 
@@ -76,67 +74,38 @@ def _exp(x: float) -> float:
 
 
 @njit(**_LOOP)
-def _squared_differences(
-    point: FloatArray, transposed: FloatArray, start: int, squared: FloatArray
+def products_from_points(
+    points: FloatArray, transposed: FloatArray, start: int, out: FloatArray
 ) -> None:
-    """Fill `squared` with ‖point - xⱼ‖² for the columns j from `start`; features in fours."""
-    squared[:] = 0.0
-    for k in range(0, point.size, 4):
-        a, b, c, d = point[k], point[k + 1], point[k + 2], point[k + 3]
-        xa, xb, xc, xd = transposed[k], transposed[k + 1], transposed[k + 2], transposed[k + 3]
-        for j in range(squared.size):
-            u, v = a - xa[start + j], b - xb[start + j]
-            w, z = c - xc[start + j], d - xd[start + j]
-            squared[j] += (u * u + v * v) + (w * w + z * z)
+    """Fill `out` with -½ ‖xᵢ - xⱼ‖², the columns being the points from `start` on.
 
-
-@njit(**_LOOP)
-def _collect(
-    squared: FloatArray, low: float, high: float, found: FloatArray, n_found: int
-) -> tuple[int, int]:
-    """Count the values below `low`; append those in [low, high] to `found`."""
-    below = 0
-    up_to = 0
-    for j in range(squared.size):
-        below += squared[j] < low
-        up_to += squared[j] <= high
-    if up_to > below:
-        for j in range(squared.size):
-            # Write always, step on only when wanted: cheaper than a branch nobody can predict.
-            found[n_found] = squared[j]
-            n_found += (squared[j] >= low) & (squared[j] <= high)
-    return below, n_found
+    That is the inner product of points without length, so what follows is the same for few
+    features and for many. The number of features is a multiple of four.
+    """
+    stop = start + out.shape[1]
+    for i in range(points.shape[0]):
+        # Slices of single rows, here and below: what starts at 0 without gaps is vectorised.
+        row = out[i]
+        row[:] = 0.0
+        for k in range(0, points.shape[1], 4):
+            a, b, c, d = points[i, k], points[i, k + 1], points[i, k + 2], points[i, k + 3]
+            xa, xb = transposed[k, start:stop], transposed[k + 1, start:stop]
+            xc, xd = transposed[k + 2, start:stop], transposed[k + 3, start:stop]
+            for j in range(row.size):
+                u, v, w, z = a - xa[j], b - xb[j], c - xc[j], d - xd[j]
+                row[j] -= 0.5 * ((u * u + v * v) + (w * w + z * z))
 
 
 @njit(**_LOOP)
 def gaussian_from_products(
-    tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, start: int, rate: float
+    tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
 ) -> None:
-    """Turn inner products xᵢ·xⱼ, columns from `start`, into exp(-rate · ‖xᵢ - xⱼ‖²) in place."""
+    """Turn inner products xᵢ·xⱼ into exp(-rate · ‖xᵢ - xⱼ‖²), in place."""
     for i in range(tile.shape[0]):
-        for j in range(start, tile.shape[1]):
-            squared = row_norms[i] + column_norms[j] - 2.0 * tile[i, j]
-            tile[i, j] = _exp(-rate * max(squared, 0.0))
-
-
-@njit(**_LOOP)
-def gaussian_from_points(
-    points: FloatArray,
-    transposed: FloatArray,
-    start: int,
-    offset: int,
-    rate: float,
-    out: FloatArray,
-) -> None:
-    """Fill out[:, start:] with exp(-rate · ‖xᵢ - xⱼ‖²); column j is point j + `offset`."""
-    squared = np.empty(_CHUNK)
-    for i in range(points.shape[0]):
-        for first in range(start, out.shape[1], _CHUNK):
-            size = min(_CHUNK, out.shape[1] - first)
-            _squared_differences(points[i], transposed, offset + first, squared[:size])
-            row = out[i]
-            for j in range(size):
-                row[first + j] = _exp(-rate * squared[j])
+        row, norm = tile[i], row_norms[i]
+        for j in range(row.size):
+            squared = norm + column_norms[j] - 2.0 * row[j]
+            row[j] = _exp(-rate * max(squared, 0.0))
 
 
 @njit(**_LOOP)
@@ -148,38 +117,26 @@ def collect_from_products(
     bracket: tuple[float, float],
     found: FloatArray,
 ) -> tuple[int, int]:
-    """Count and collect the squared distances of a tile of inner products.
+    """Count and collect the squared distances of a tile of inner products, overwriting it.
 
     Row i takes part from column i + `shift` on. Returns how many lie below the bracket, and
     how many in it; those are in `found`, which has one place more than the tile has entries.
     """
+    low, high = bracket
     n_below, n_found = 0, 0
     for i in range(tile.shape[0]):
-        row = tile[i]
         begin = max(0, i + shift)
-        for j in range(begin, tile.shape[1]):
-            row[j] = max(row_norms[i] + column_norms[j] - 2.0 * row[j], 0.0)
-        below, n_found = _collect(row[begin:], bracket[0], bracket[1], found, n_found)
+        row, norms, norm = tile[i, begin:], column_norms[begin:], row_norms[i]
+        below, up_to = 0, 0
+        for j in range(row.size):
+            squared = max(norm + norms[j] - 2.0 * row[j], 0.0)
+            row[j] = squared
+            below += squared < low
+            up_to += squared <= high
         n_below += below
-    return n_below, n_found
-
-
-@njit(**_LOOP)
-def collect_from_points(
-    points: FloatArray,
-    transposed: FloatArray,
-    columns: tuple[int, int],
-    shift: int,
-    bracket: tuple[float, float],
-    found: FloatArray,
-) -> tuple[int, int]:
-    """Do what `collect_from_products` does, straight from the points of these columns."""
-    squared = np.empty(_CHUNK)
-    n_below, n_found = 0, 0
-    for i in range(points.shape[0]):
-        for first in range(columns[0] + max(0, i + shift), columns[1], _CHUNK):
-            part = squared[: min(_CHUNK, columns[1] - first)]
-            _squared_differences(points[i], transposed, first, part)
-            below, n_found = _collect(part, bracket[0], bracket[1], found, n_found)
-            n_below += below
+        if up_to > below:
+            for j in range(row.size):
+                # Write always, step on only when wanted: no branch that nobody can predict.
+                found[n_found] = row[j]
+                n_found += (row[j] >= low) & (row[j] <= high)
     return n_below, n_found

@@ -61,6 +61,7 @@ def pairwise(
             f"{_check.shape_of(points)}: {error} Choose another metric or change the points."
         ) from error
     distances = np.array(distances, dtype=np.float64)
+    np.fill_diagonal(distances, 0.0)
     return _checked(distances, metric)
 
 
@@ -74,6 +75,4 @@ def _checked(distances: FloatArray, metric: object) -> FloatArray:
             "be finite and at least 0. Choose another metric or leave these rows out."
         )
     distances = 0.5 * (distances + distances.T)
-    np.maximum(distances, 0.0, out=distances)
-    np.fill_diagonal(distances, 0.0)
-    return distances
+    return np.maximum(distances, 0.0, out=distances)

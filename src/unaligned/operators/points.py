@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -80,10 +81,13 @@ class PointCloud:
 
     def mean_squared_distance(self) -> float:
         """Return the mean over the whole N×N matrix, 2 Σ‖xᵢ - x̄‖² / N, in O(N d)."""
-        total = float(self.norms.sum())
-        if self._stays_sparse:  # the only case that is not centred
-            total -= self.n_samples * float((self._mean**2).sum())
-        return 2.0 * max(total, 0.0) / self.n_samples
+        if not self._stays_sparse:
+            return 2.0 * float(self.norms.sum()) / self.n_samples
+        # Not centred: the entries that are stored, then the zeros of every column.
+        indices = self.values.indices
+        stored = ((self.values.data - self._mean[indices]) ** 2).sum()
+        n_zeros = self.n_samples - np.bincount(indices, minlength=self.n_features)
+        return 2.0 * float(stored + n_zeros @ self._mean**2) / self.n_samples
 
     def sample_of_squared_distances(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Return the squared distances of `size` random pairs of different points, sorted."""
@@ -108,26 +112,17 @@ class PointCloud:
         """
         from . import kernels
 
-        n_rows = _length(rows)
-        n_columns = columns.stop - columns.start
-        if out is None:
-            out = np.empty((n_rows, n_columns))
-        if self.few_features:
-            points, transposed = self._padded[rows], self._transposed
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else rows.size
+        tile = np.empty((n_rows, columns.stop - columns.start)) if out is None else out
+        fill = self._products(rows, columns, tile)
+        row_norms, column_norms = self._offsets[rows], self._offsets[columns]
 
-            def task(part: slice) -> None:
-                kernels.gaussian_from_points(
-                    points[part], transposed, 0, columns.start, rate, out[part]
-                )
-        else:
-            self._products(rows, columns, out)
-            row_norms, column_norms = self.norms[rows], self.norms[columns]
-
-            def task(part: slice) -> None:
-                kernels.gaussian_from_products(out[part], row_norms[part], column_norms, 0, rate)
+        def task(part: slice) -> None:
+            fill(part)
+            kernels.gaussian_from_products(tile[part], row_norms[part], column_norms, rate)
 
         workers.over_rows(n_rows, task)
-        return out
+        return tile
 
     def collect(
         self, rows: slice, columns: slice, bracket: Bracket, workers: Workers, scratch: FloatArray
@@ -135,32 +130,26 @@ class PointCloud:
         """Count the pairs i < j of a tile below the bracket; return the values within it."""
         from . import kernels
 
-        products: FloatArray | None = None
-        if not self.few_features:
-            products = self._products(rows, columns, tile_of(scratch, rows, columns))
+        tile = tile_of(scratch, rows, columns)
+        fill = self._products(rows, columns, tile)
+        row_norms, column_norms = self._offsets[rows], self._offsets[columns]
 
         def task(part: slice) -> tuple[int, FloatArray]:
-            here = slice(rows.start + part.start, rows.start + part.stop)
-            shift = here.start + 1 - columns.start
-            width = columns.stop - columns.start
-            found = np.empty((part.stop - part.start) * width + 1)
-            if products is None:
-                below, count = kernels.collect_from_points(
-                    self._padded[here],
-                    self._transposed,
-                    (columns.start, columns.stop),
-                    shift,
-                    bracket,
-                    found,
-                )
-            else:
-                below, count = kernels.collect_from_products(
-                    products[part], self.norms[here], self.norms[columns], shift, bracket, found
-                )
+            fill(part)
+            found = np.empty(tile[part].size + 1)
+            shift = rows.start + part.start + 1 - columns.start
+            below, count = kernels.collect_from_products(
+                tile[part], row_norms[part], column_norms, shift, bracket, found
+            )
             return below, found[:count].copy()
 
-        results = workers.over_rows(rows.stop - rows.start, task)
+        results = workers.over_rows(tile.shape[0], task)
         return sum(below for below, _ in results), [values for _, values in results]
+
+    @cached_property
+    def _offsets(self) -> FloatArray:
+        """The squared norms that turn products into distances; none for few features."""
+        return np.zeros(self.n_samples) if self.few_features else self.norms
 
     @cached_property
     def _padded(self) -> FloatArray:
@@ -174,16 +163,29 @@ class PointCloud:
     def _transposed(self) -> FloatArray:
         return np.ascontiguousarray(self._padded.T)
 
-    def _products(self, rows: Rows, columns: slice, out: FloatArray | None) -> FloatArray:
-        """Return the inner products xᵢ·xⱼ of these rows and columns."""
+    def _products(self, rows: Rows, columns: slice, out: FloatArray) -> Callable[[slice], None]:
+        """Fill `out` with inner products, or return what will: a task for parts of the rows.
+
+        BLAS brings its own threads, so its product is done at once and the task is empty.
+        """
+        if self.few_features:
+            from . import kernels
+
+            points = self._padded[rows]
+
+            def fill(part: slice) -> None:
+                kernels.products_from_points(
+                    points[part], self._transposed, columns.start, out[part]
+                )
+
+            return fill
         if self._stays_sparse:
-            product = (self.values[rows] @ self.values[columns].T).toarray(out=out)
+            out[:] = (self.values[rows] @ self.values[columns].T).toarray()
         else:
             left = self._rows(rows)
             right = left if rows is columns else self._rows(columns)
-            product = np.matmul(left, right.T, out=out)
-        filled: FloatArray = product
-        return filled
+            np.matmul(left, right.T, out=out)
+        return lambda part: None
 
     def _rows(self, rows: Rows) -> Any:
         """Return these rows: dense and centred, or sparse where they stay so."""
@@ -197,8 +199,11 @@ class PointCloud:
     def _centred_sparse(self, points: Any) -> Points:
         """Check sparse points and keep their mean; they are centred tile by tile."""
         values = sparse.csr_array(points, dtype=np.float64)
-        _require_representable(np.abs(values.data).max(initial=0.0))
-        self._mean = np.asarray(values.mean(axis=0)).ravel()
+        values.sum_duplicates()
+        require_representable(np.abs(values.data).max(initial=0.0))
+        highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
+        mean = np.asarray(values.mean(axis=0)).ravel()
+        self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
         self._stays_sparse = values.nnz < _VERY_SPARSE * values.shape[0] * values.shape[1]
         return values
 
@@ -208,19 +213,21 @@ def _centred(points: FloatArray) -> FloatArray:
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
         return values
-    _require_representable(float(np.abs(values).max()), smallest=0.0)
+    require_representable(float(np.abs(values).max()), smallest=0.0)
+    constant = np.ptp(values, axis=0) == 0
     values -= values.mean(axis=0)
-    _require_representable(float(np.abs(values).max()))
+    values[:, constant] = 0.0  # the mean of equal numbers is off by a rounding
+    require_representable(float(np.abs(values).max()))
     return values
 
 
-def _require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
+def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
     """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
     if peak > _LARGEST or 0 < peak < smallest:
         what = "overflow" if peak > 1 else "underflow"
         raise DegenerateDataError(
-            f"The squared distances between points {what}: the largest value is {peak:g} away "
-            f"from 0 after centring, and it must lie between {_SMALLEST:g} and {_LARGEST:g}. "
+            f"The squared distances between points {what}: the values reach {peak:g}, and that "
+            f"must lie between {_SMALLEST:g} and {_LARGEST:g}. "
             "Rescale the data: the distance does not depend on the unit."
         )
 
@@ -238,7 +245,3 @@ def tile_of(scratch: FloatArray, rows: slice, columns: slice) -> FloatArray:
     """Return the beginning of a flat array as a tile: fresh memory costs more than the loop."""
     shape = rows.stop - rows.start, columns.stop - columns.start
     return scratch[: shape[0] * shape[1]].reshape(shape)
-
-
-def _length(rows: Rows) -> int:
-    return int(rows.stop - rows.start) if isinstance(rows, slice) else int(rows.size)

@@ -34,6 +34,8 @@ class Recipe:
     bandwidth: str | float
     bandwidth_factor: float
     metric: str
+    n_neighbors: int | None
+    robust: bool
     preprocess: tuple[str, ...]
 
     kind: str = field(default="points", compare=False)

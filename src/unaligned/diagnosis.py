@@ -1,0 +1,166 @@
+"""What a spectrum looks like, and which γ and K that suggests: diagnose()."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _check
+from ._check import FloatArray, RNGLike
+from .comparison import DataLike, prepare
+from .data.dataset import Dataset
+from .metrics.base import SignatureSettings, compute_signature
+from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
+from .spectra.signature import Signature
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+GAMMAS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
+SHARES = (0.25, 0.5, 1.0)
+FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What a spectrum looks like and what that suggests.
+
+    Attributes
+    ----------
+    signature
+        The signature that was looked at.
+    above_gamma, above_floor
+        How many of its K eigenvalues are above γ, and above what rounding leaves.
+    floor
+        The size below which an eigenvalue is rounding.
+    knee
+        Where the ratios λᵢ/λᵢ₊₁ drop, or None.
+    gamma, gamma_reason
+        A suggested γ, and why.
+    n_eigenvalues, n_eigenvalues_reason
+        A suggested K, and why.
+    sensitivity
+        With a second dataset: LES between the two as γ, K and σ² vary, one row per variation.
+    """
+
+    signature: Signature
+    above_gamma: int
+    above_floor: int
+    floor: float
+    knee: Knee | None
+    gamma: float
+    gamma_reason: str
+    n_eigenvalues: int
+    n_eigenvalues_reason: str
+    sensitivity: pd.DataFrame | None = None
+
+    @property
+    def ratios(self) -> FloatArray:
+        """The ratios λᵢ/λᵢ₊₁, (K - 1,); inf where an eigenvalue is 0."""
+        eigenvalues = self.signature.eigenvalues
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios: FloatArray = eigenvalues[:-1] / eigenvalues[1:]
+        return ratios
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the spectrum with γ, the float floor and the knee."""
+        from . import figures  # upward, at call time only
+
+        drawn: Axes = figures.diagnosis(self, ax=ax)
+        return drawn
+
+    def __str__(self) -> str:
+        s = self.signature
+        lines = [
+            repr(s),
+            f"  λ₁ = {s.eigenvalues[0]:.3g}, λ_K = {s.eigenvalues[-1]:.3g}",
+            f"  above γ={s.recipe.gamma:.0e}: {self.above_gamma} of {s.n_eigenvalues}; "
+            f"above the float floor {self.floor:.0e}: {self.above_floor}",
+            f"  suggested gamma={self.gamma:.0e}: {self.gamma_reason}",
+            f"  suggested n_eigenvalues={self.n_eigenvalues}: {self.n_eigenvalues_reason}",
+        ]
+        if self.sensitivity is not None:
+            lines += ["  LES as settings vary:", self.sensitivity.to_string(index=False)]
+        return "\n".join(lines)
+
+
+def diagnose(
+    data: DataLike, other: DataLike | None = None, *, rng: RNGLike = None, **options: Any
+) -> Diagnosis:
+    """Return how the spectrum of a dataset decays, and which γ and K that suggests.
+
+    Parameters
+    ----------
+    data
+        What `signature` takes.
+    other
+        A second dataset: then LES between the two is shown as γ, K and σ² vary.
+    rng
+        Seed or generator.
+    **options
+        What `signature` takes.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(200, 3))
+    >>> diagnose(points).above_gamma > 50
+    True
+    """
+    dataset, settings = prepare(data, options)
+    seed = _check.root_seed(rng)
+    signature = compute_signature(dataset, settings, seed)
+    eigenvalues, n = signature.eigenvalues, signature.n_samples
+    floor = float_floor(n, float(eigenvalues[0]))
+    gamma, gamma_reason = suggest_gamma(eigenvalues, n)
+    count, count_reason = suggest_count(eigenvalues, gamma)
+    table = None
+    if other is not None:
+        second, _ = prepare(other, options)
+        table = _sensitivity(dataset, second, settings, seed)
+    return Diagnosis(
+        signature,
+        int((eigenvalues > signature.recipe.gamma).sum()),
+        int((eigenvalues > floor).sum()),
+        floor,
+        find_knee(eigenvalues, floor),
+        gamma,
+        gamma_reason,
+        count,
+        count_reason,
+        table,
+    )
+
+
+def _sensitivity(
+    first: Dataset, second: Dataset, settings: SignatureSettings, seed: int
+) -> pd.DataFrame:
+    """Return LES between two datasets with one setting varied at a time."""
+    import pandas as pd
+
+    k = settings.n_eigenvalues or min(200, first.n_samples, second.n_samples)
+    # The smallest γ asks most of the solver; larger ones reuse its eigenvalues.
+    gamma = GAMMAS[1] if settings.gamma == "auto" else float(settings.gamma)
+    base = replace(settings, n_eigenvalues=k, gamma=min(gamma, GAMMAS[0]))
+    pair = [compute_signature(dataset, base, seed) for dataset in (first, second)]
+    rows: list[tuple[str, float, float]] = []
+    rows += [("gamma", g, _les(pair, g, k)) for g in GAMMAS]
+    rows += [("n_eigenvalues", m, _les(pair, gamma, m)) for m in _counts(k)]
+    for factor in FACTORS:
+        kernel = replace(base.kernel, bandwidth_factor=factor)
+        changed = replace(base, kernel=kernel)
+        scaled = [compute_signature(dataset, changed, seed) for dataset in (first, second)]
+        rows.append(("bandwidth_factor", factor, _les(scaled, gamma, k)))
+    return pd.DataFrame(rows, columns=["setting", "value", "les"])
+
+
+def _les(pair: Iterable[Signature], gamma: float, k: int) -> float:
+    a, b = (np.log(s.eigenvalues[:k] + gamma) for s in pair)
+    return float(np.linalg.norm(a - b))
+
+
+def _counts(k: int) -> list[int]:
+    return sorted({max(1, round(share * k)) for share in SHARES})

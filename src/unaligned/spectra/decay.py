@@ -1,0 +1,92 @@
+"""How a spectrum decays: where signal ends and noise begins, and which γ and K that suggests."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._check import FloatArray
+
+# γ is never suggested outside this range: below lies rounding, above lies everything.
+GAMMA_RANGE = (1e-8, 1e-2)
+_SHORTEST = 8  # eigenvalues on either side of a knee
+_FLATTER = 0.5  # how much slower the decay behind a knee must be, at least
+
+
+class Knee(NamedTuple):
+    """Where the decay of a spectrum changes.
+
+    Attributes
+    ----------
+    position
+        The number of eigenvalues before the knee.
+    ratio_before, ratio_after
+        The usual λᵢ/λᵢ₊₁ on either side (geometric means).
+    """
+
+    position: int
+    ratio_before: float
+    ratio_after: float
+
+
+def float_floor(n_samples: int, largest: float = 1.0) -> float:
+    """Return the size below which an eigenvalue is rounding: √N · eps · λ₁."""
+    return float(np.sqrt(n_samples) * np.finfo(np.float64).eps * largest)
+
+
+def find_knee(eigenvalues: FloatArray, floor: float) -> Knee | None:
+    r"""Return where the ratios λᵢ/λᵢ₊₁ drop towards 1, or None where they do not.
+
+    The remark on γ in Section 4.2.1 (after Ding and Ma, 2020): signal eigenvalues are well apart,
+    noise eigenvalues close together. log λ is fitted by two straight lines; their slopes are the
+    mean log-ratios, and the break with the smallest squared error is the knee, if the second
+    slope is at most half of the first. Eigenvalues below `floor` take no part, nor does the
+    first, which is 1 for every diffusion operator. O(K²).
+
+    Examples
+    --------
+    >>> spectrum = np.concatenate([0.5 ** np.arange(20.0), 1e-6 * 0.99 ** np.arange(80.0)])
+    >>> find_knee(spectrum, 1e-14).position
+    20
+    """
+    logs = np.log(eigenvalues[1:][eigenvalues[1:] > floor])
+    if logs.size < 2 * _SHORTEST:
+        return None
+    breaks = np.arange(_SHORTEST, logs.size - _SHORTEST + 1)
+    errors = [_line(logs[:b])[1] + _line(logs[b:])[1] for b in breaks]
+    best = int(breaks[int(np.argmin(errors))])
+    before, after = -_line(logs[:best])[0], -_line(logs[best:])[0]
+    if before <= 0 or after > _FLATTER * before:
+        return None
+    return Knee(best + 1, float(np.exp(before)), float(np.exp(after)))
+
+
+def suggest_gamma(eigenvalues: FloatArray, n_samples: int) -> tuple[float, str]:
+    """Return a γ for this spectrum, a power of ten, and the reason for it."""
+    low, high = GAMMA_RANGE
+    knee = find_knee(eigenvalues, float_floor(n_samples, float(eigenvalues[0])))
+    if knee is None:
+        return low, "no knee: the spectrum decays evenly, so γ only guards against rounding"
+    level = float(eigenvalues[knee.position])
+    gamma = float(10.0 ** np.clip(np.round(np.log10(level)), np.log10(low), np.log10(high)))
+    return gamma, (
+        f"the ratios λᵢ/λᵢ₊₁ fall from {knee.ratio_before:.3g} to {knee.ratio_after:.3g} at "
+        f"i={knee.position}, where λ={level:.1e}: what lies below looks like noise"
+    )
+
+
+def suggest_count(eigenvalues: FloatArray, gamma: float) -> tuple[int, str]:
+    """Return a K for this spectrum under γ, and the reason for it."""
+    above = int((eigenvalues > gamma).sum())
+    if above >= eigenvalues.size:
+        return eigenvalues.size, f"all {eigenvalues.size} eigenvalues are above γ={gamma:.0e}"
+    return max(above, 1), f"eigenvalue {above + 1} and all after it are below γ={gamma:.0e}"
+
+
+def _line(values: FloatArray) -> tuple[float, float]:
+    """Return slope and squared error of the straight line through values at 0, 1, 2 and so on."""
+    x = np.arange(values.size) - (values.size - 1) / 2
+    slope = float(x @ values / (x @ x))
+    residual = values - values.mean() - slope * x
+    return slope, float(residual @ residual)

@@ -1,0 +1,165 @@
+"""The command line parses, calls, prints; errors are one line on stderr."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+from typer.testing import CliRunner
+
+import unaligned as ua
+from unaligned import cli
+from unaligned.errors import AccuracyWarning, NotApplicableError
+from unaligned.experiments import tori
+
+TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0)}
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def raising(error):
+    def broken(**_):
+        raise error
+
+    return broken
+
+
+def warning_then_stopping(**_):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("not so accurate", AccuracyWarning, stacklevel=1)
+    raise NotApplicableError("stopped")
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Make `reproduce tori` take a second."""
+    monkeypatch.setattr(tori.Tori, "quick", {"n_trials": 1, **TINY})
+    monkeypatch.setattr(tori.Tori, "full", {"n_trials": 2, **TINY})
+
+
+def test_version():
+    assert run("--version").stdout == f"unaligned {ua.__version__}\n"
+
+
+def test_cite_names_paper_and_software():
+    found = run("--cite").stdout
+    assert "Log-Euclidean Signatures for Intrinsic Distances" in found
+    assert f"version = {{{ua.__version__}}}" in found
+
+
+def test_help_lists_the_commands_and_examples():
+    found = run("--help").stdout
+    for command in ("demo", "distances", "reproduce"):
+        assert command in found
+    assert "reproduce tori --full" in " ".join(run("reproduce", "--help").stdout.split())
+
+
+def test_distances_lists_every_distance():
+    found = run("distances")
+    assert found.exit_code == 0
+    for name in ua.available().index:
+        assert name in found.stdout
+    assert "nothing shared" in found.stdout
+    assert "paired rows" in found.stdout
+
+
+def test_demo_prints_table_and_reading():
+    found = run("demo")
+    assert found.exit_code == 0
+    assert "digits 0-4, pixels (901 × 64)" in found.stdout
+    assert "Closest:" in found.stdout
+
+
+@pytest.mark.usefixtures("tiny")
+def test_reproduce_prints_verdicts_and_files(tmp_path):
+    found = run("reproduce", "tori", "--out", str(tmp_path / "out"))
+    assert found.exit_code == 0, found.stderr
+    assert "verdict" in found.stdout
+    assert "RESULTS.md" in found.stdout
+    assert (tmp_path / "out" / "tori.png").stat().st_size > 0
+
+
+@pytest.mark.usefixtures("tiny")
+def test_full_quick_and_trials_say_how_many(tmp_path):
+    def trials(*options):
+        found = run("reproduce", "tori", "--out", str(tmp_path), *options)
+        assert found.exit_code == 0, found.stderr
+        return (tmp_path / "RESULTS.md").read_text()
+
+    assert "n_trials = 1" in trials("--quick")
+    assert "n_trials = 2" in trials("--full")
+    assert "n_trials = 3" in trials("--trials", "3")
+
+
+def test_an_unknown_experiment_exits_with_2_and_a_remedy():
+    found = run("reproduce", "torri")
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert "Did you mean 'tori'?" in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("tiny")
+def test_other_settings_in_the_same_folder_exit_with_2(tmp_path):
+    run("reproduce", "tori", "--out", str(tmp_path))
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--seed", "3")
+    assert found.exit_code == 2
+    assert "seed: 0 there, 3 now" in found.stderr
+
+
+def test_a_wrong_number_exits_with_2():
+    found = run("reproduce", "tori", "--trials", "0")
+    assert found.exit_code == 2
+    assert "--trials" in found.stderr
+
+
+def test_an_error_of_the_computation_exits_with_1(monkeypatch):
+    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(NotApplicableError("no.")))
+    found = run("demo")
+    assert (found.exit_code, found.stderr) == (1, "Error: no.\n")
+
+
+def test_ctrl_c_exits_with_130_and_says_how_to_go_on(monkeypatch):
+    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(KeyboardInterrupt()))
+    found = run("demo")
+    assert found.exit_code == 130
+    assert "same command goes on" in found.stderr
+
+
+def test_warnings_are_one_line_on_stderr(monkeypatch):
+    monkeypatch.setattr("unaligned.experiments.demo.run_demo", warning_then_stopping)
+    found = run("demo")
+    assert found.stderr.splitlines()[0] == "Warning: not so accurate"
+
+
+def test_the_command_runs_as_a_program_without_colour_and_quickly_imports():
+    code = (
+        "import sys; from unaligned.cli import main\n"
+        "heavy = {'numpy', 'scipy', 'pandas', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)\n"
+        "main()"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1"},
+        check=True,
+    )
+    assert found.stderr.strip() == "[]"
+    assert "reproduce" in found.stdout
+    assert "\x1b[3" not in found.stdout
+
+
+def test_a_bad_command_of_the_program_leaves_no_traceback():
+    code = "from unaligned.cli import main; main()"
+    found = subprocess.run(
+        [sys.executable, "-c", code, "reproduce", "nothing"], capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert "Traceback" not in found.stderr
+    assert "Choose one of: tori, aligned" in found.stderr

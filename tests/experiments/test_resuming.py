@@ -1,0 +1,134 @@
+"""A run that was stopped goes on where it stopped, and gives the same numbers."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unaligned.errors import FileError, InputError
+from unaligned.experiments import find
+from unaligned.experiments.base import reproduce
+from unaligned.experiments.tori import Tori
+
+TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0)}
+
+
+class StopError(Exception):
+    """The machine went down."""
+
+
+def run_counting(monkeypatch, out, stop_after=None, **settings):
+    """Run tiny tori; return the tasks that were computed, and the report if it finished."""
+    done, original = [], Tori.run_task
+
+    def counted(self, task):
+        if len(done) == stop_after:
+            raise StopError
+        done.append((task.trial, task.value))
+        return original(self, task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tori, "run_task", counted)
+        try:
+            return done, reproduce(Tori(**TINY, **settings), out, progress=False)
+        except StopError:
+            return done, None
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 3])
+def test_a_killed_run_resumes_without_repeating_and_ends_the_same(
+    monkeypatch, tmp_path, stop_after
+):
+    _, whole = run_counting(monkeypatch, tmp_path / "whole", n_trials=2)
+    first, _ = run_counting(monkeypatch, tmp_path / "cut", stop_after, n_trials=2)
+    second, resumed = run_counting(monkeypatch, tmp_path / "cut", n_trials=2)
+    assert len(first) == stop_after
+    assert not set(first) & set(second)
+    pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
+    for name in ("trials.csv", "tori.csv", "RESULTS.md", "tori.svg"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_more_trials_build_on_those_that_are_there(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1)
+    computed, report = run_counting(monkeypatch, tmp_path, n_trials=2)
+    assert {trial for trial, _ in computed} == {1}
+    assert set(report.table["trial"]) == {0, 1}
+
+
+def test_fewer_trials_report_on_those_only(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=2)
+    computed, report = run_counting(monkeypatch, tmp_path, n_trials=1)
+    assert computed == []
+    assert set(report.table["trial"]) == {0}
+
+
+def test_trials_and_seeds_give_different_samples(monkeypatch, tmp_path):
+    _, first = run_counting(monkeypatch, tmp_path / "0", n_trials=2)
+    _, second = run_counting(monkeypatch, tmp_path / "1", n_trials=2, seed=1)
+    values = np.concatenate([first.table["distance"], second.table["distance"]])
+    assert np.unique(values).size == values.size
+
+
+def test_trials_of_other_settings_are_not_mixed_in(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1)
+    with pytest.raises(InputError, match=r"made differently \(seed: 0 there, 5 now\).*--out"):
+        run_counting(monkeypatch, tmp_path, n_trials=1, seed=5)
+
+
+def test_settings_that_got_lost_count_as_different(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1)
+    (tmp_path / "settings.json").unlink()
+    with pytest.raises(InputError, match="made differently"):
+        run_counting(monkeypatch, tmp_path, n_trials=1)
+
+
+def test_a_table_without_its_columns_is_refused(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1)
+    (tmp_path / "trials.csv").write_text("trial,c\n0,1.0\n")
+    with pytest.raises(FileError, match=r"cannot be read as a table .*'method'.*Delete it"):
+        run_counting(monkeypatch, tmp_path, n_trials=1)
+
+
+def test_a_file_in_the_way_of_the_folder_is_named(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(FileError, match=r"out=.*taken.*cannot be used as a folder"):
+        reproduce(Tori(**TINY), tmp_path / "taken")
+
+
+def test_the_folder_has_everything(monkeypatch, tmp_path):
+    _, report = run_counting(monkeypatch, tmp_path / "new" / "folder", n_trials=1)
+    names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    assert names == {
+        "trials.csv",
+        "settings.json",
+        "tori.csv",
+        "tori.png",
+        "tori.svg",
+        "RESULTS.md",
+    }
+    assert all(path.exists() for path in report.files)
+    settings = json.loads((tmp_path / "new" / "folder" / "settings.json").read_text())
+    assert settings["n_samples"] == TINY["n_samples"]
+
+
+def test_results_say_expected_measured_and_verdict(monkeypatch, tmp_path):
+    _, report = run_counting(monkeypatch, tmp_path, n_trials=1)
+    text = (tmp_path / "RESULTS.md").read_text()
+    for claim in report.claims:
+        assert f"| {claim.expected} | {claim.measured} | {claim.verdict} |" in text
+    held = sum(claim.passed is True for claim in report.claims)
+    assert f"{held} of {len(report.claims)} claims hold" in text
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest_one():
+    with pytest.raises(InputError, match=r"experiment='torri'.*Did you mean 'tori'"):
+        find("torri")
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match=r"n_trials=0 must be at least 1"):
+        Tori(n_trials=0)
+    with pytest.raises(InputError, match=r"n_samples=100 must be at least 200"):
+        Tori(n_samples=100)

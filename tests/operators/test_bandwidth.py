@@ -1,0 +1,112 @@
+"""σ²: the median and the mean of the whole N×N matrix, exactly."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+
+from unaligned.errors import DegenerateDataError
+from unaligned.operators import bandwidth
+from unaligned.operators.bandwidth import median_of_points, scale_from_points
+from unaligned.operators.points import PointCloud
+
+
+def reference(points):
+    return np.median(squareform(pdist(points, "sqeuclidean")))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_samples", [2, 3, 4, 5, 50, 999, 1200, 2001])
+@pytest.mark.parametrize("n_features", [1, 3, 8, 9, 60])
+def test_median_of_points_equals_numpy_on_the_whole_matrix(n_samples, n_features, seed):
+    points = np.random.default_rng(seed).standard_t(3, size=(n_samples, n_features)) + 1e3
+    assert median_of_points(PointCloud(points)) == pytest.approx(reference(points), rel=1e-12)
+
+
+@pytest.mark.parametrize("density", [0.3, 0.02, 0.005])
+@pytest.mark.parametrize("seed", range(3))
+def test_median_of_sparse_points_equals_that_of_dense_ones(density, seed):
+    points = sparse.random_array((1300, 700), density=density, format="csr", rng=seed)
+    expected = reference(points.toarray())
+    assert median_of_points(PointCloud(points)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_samples", [1500, 1501])
+@pytest.mark.parametrize(("low", "high", "n_features"), [(0, 2, 1), (0, 3, 2), (0, 2, 12)])
+def test_median_holds_among_ties(low, high, n_features, n_samples):
+    points = np.random.default_rng(0).integers(low, high, (n_samples, n_features)).astype(float)
+    assert median_of_points(PointCloud(points)) == pytest.approx(reference(points), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_samples", [1020, 1021])
+def test_median_survives_brackets_that_miss_or_overflow(monkeypatch, n_samples, seed):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(bandwidth, "_KEPT", 2000)
+    monkeypatch.setattr(bandwidth, "_SIGMAS", [0.0, 0.01, 0.5, 4.0, 9.0][seed])
+    for points in (rng.normal(size=(n_samples, 3)), rng.integers(0, 3, (n_samples, 2)) * 1.0):
+        expected = reference(points)
+        assert median_of_points(PointCloud(points)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_median_needs_no_matrix():
+    points = np.random.default_rng(0).normal(size=(12_000, 3))
+    median_of_points(PointCloud(points[:2000]))  # compiling is not what is measured
+    tracemalloc.start()
+    median_of_points(PointCloud(points))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 12_000**2 / 8
+
+
+@pytest.mark.parametrize("n_features", [3, 30])
+def test_mean_rule_equals_the_mean_of_the_whole_matrix(n_features):
+    points = np.random.default_rng(0).normal(size=(300, n_features)) + 1e4
+    expected = 2.0 * squareform(pdist(points, "sqeuclidean")).mean()
+    assert scale_from_points(PointCloud(points), "mean", 2.0) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("density", [0.3, 0.005])
+def test_mean_rule_holds_for_sparse_points(density):
+    points = sparse.random_array((300, 500), density=density, format="csr", rng=0)
+    expected = squareform(pdist(points.toarray(), "sqeuclidean")).mean()
+    assert scale_from_points(PointCloud(points), "mean", 1.0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_number_is_sigma_squared_itself():
+    assert scale_from_points(PointCloud(np.zeros((3, 1))), 0.7, 2.0) == 0.7
+
+
+@pytest.mark.parametrize(("size", "what"), [(1e200, "overflow"), (1e308, "overflow")])
+def test_points_whose_squares_overflow_are_refused(size, what):
+    points = size * np.random.default_rng(0).uniform(0.5, 1, size=(10, 3))
+    for values in (points, sparse.csr_array(points)):
+        with pytest.raises(DegenerateDataError, match=f"{what}.*Rescale"):
+            PointCloud(values)
+
+
+def test_points_whose_squares_vanish_are_refused():
+    points = 1e-200 * np.random.default_rng(0).normal(size=(10, 3))
+    for values in (points, sparse.csr_array(points), 1e-250 + points):
+        with pytest.raises(DegenerateDataError, match=r"underflow.*Rescale"):
+            PointCloud(values)
+
+
+def test_mostly_duplicates_have_no_median_scale():
+    points = np.zeros((20, 2))
+    points[:5] = np.arange(10).reshape(5, 2)
+    with pytest.raises(DegenerateDataError, match=r"bandwidth='median'.*duplicates.*mean"):
+        scale_from_points(PointCloud(points), "median", 2.0)
+    assert scale_from_points(PointCloud(points), "mean", 2.0) > 0
+
+
+def test_equal_points_have_no_scale_at_all():
+    points = np.zeros((7, 300))
+    points[:, :2] = 0.1, 0.7
+    for values in (points, points[:, :2], sparse.csr_array(points), sparse.csr_array(points + 1)):
+        with pytest.raises(DegenerateDataError, match=r"bandwidth='mean'.*all points are equal"):
+            scale_from_points(PointCloud(values), "mean", 2.0)
+        with pytest.raises(DegenerateDataError, match=r"bandwidth='median'.*duplicates"):
+            scale_from_points(PointCloud(values), "median", 2.0)
