@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import resource
 import time
+import warnings
 
 import numpy as np
 
@@ -33,8 +34,6 @@ def main() -> None:
     for solver in ("krylov", "landmarks"):
         values = []
         for limit in (GIB, 0):
-            import warnings
-
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", AccuracyWarning)
                 options = {"n_eigenvalues": 200, "memory_limit": limit, "solver": solver}
