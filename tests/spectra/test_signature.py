@@ -113,7 +113,7 @@ def test_with_gamma_is_the_signature_of_that_gamma():
     [
         (-1.0, InputError, r"gamma=-1.0 must be at least 0"),
         (np.nan, InputError, r"gamma=nan must be finite"),
-        ("1", InputTypeError, r"gamma='1' must be a number"),
+        (1j, InputTypeError, r"gamma=1j must be a number"),
     ],
 )
 def test_wrong_gammas_are_refused(gamma, error, message):
