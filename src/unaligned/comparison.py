@@ -316,11 +316,11 @@ def _require_as_asked(options: Mapping[str, Any], items: Sequence[Dataset | Sign
     for item in items:
         if not isinstance(item, Signature):
             continue
-        made = {"gamma": item.recipe.gamma, "preprocess": item.recipe.preprocess}
+        fields = ["gamma", "preprocess", "robust"]
         if item.sigma_squared is not None:
-            made["bandwidth"] = item.recipe.bandwidth
-            made["bandwidth_factor"] = item.recipe.bandwidth_factor
-        asked = {name: options[name] for name in made if options.get(name) is not None}
+            fields += ["bandwidth", "bandwidth_factor", "n_neighbors"]
+        made = {name: getattr(item.recipe, name) for name in fields}
+        asked = {name: options[name] for name in made if options.get(name) not in (None, "auto")}
         for name, value in asked.items():
             if value != made[name]:
                 raise RecipeMismatchError(

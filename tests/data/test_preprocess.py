@@ -1,8 +1,5 @@
 """Preprocessing steps: words with one spelling, each the well-known thing, in the order given."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,8 +9,6 @@ from sklearn.preprocessing import StandardScaler
 import unaligned as ua
 from unaligned.data.preprocess import apply_steps, parse_steps
 from unaligned.errors import InputError, InputTypeError, RecipeMismatchError
-
-KLEIN = Path(os.environ.get("UNALIGNED_DATA", "../shared/data")) / "klein2015_mesc.npz"
 
 
 def counts(seed, shape=(40, 12)):
@@ -166,12 +161,9 @@ def test_preprocessing_here_equals_preprocessing_before():
     assert np.allclose(here.values, thin.values, atol=1e-9)
 
 
-@pytest.mark.skipif(not KLEIN.exists(), reason=f"no real data at {KLEIN}; set UNALIGNED_DATA")
 @pytest.mark.parametrize(
     ("steps", "second"), [((), 1.00), (("normalize_total", "log1p"), 0.10)], ids=["raw", "log"]
 )
-def test_raw_counts_hide_the_geometry_of_klein_and_logs_show_it(steps, second):
-    with np.load(KLEIN) as stored:
-        table = stored["counts"]
-    signature = ua.signature(table, n_eigenvalues=5, preprocess=steps)
+def test_raw_counts_hide_the_geometry_of_klein_and_logs_show_it(steps, second, klein):
+    signature = ua.signature(klein, n_eigenvalues=5, preprocess=steps)
     assert signature.eigenvalues[1] == pytest.approx(second, abs=0.01)

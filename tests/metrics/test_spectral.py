@@ -60,6 +60,8 @@ def test_les_and_imd_share_signatures():
         ({"gamma": 1e-3}, r"gamma=0.001 was asked for.*made with 1e-08. Leave gamma out"),
         ({"n_eigenvalues": 5}, r"n_eigenvalues=5 was asked for.*has 20 values.*truncate\(5\)"),
         ({"bandwidth": "mean"}, r"bandwidth='mean' was asked for.*made with 'median'"),
+        ({"n_neighbors": 9}, r"n_neighbors=9 was asked for.*made with None"),
+        ({"robust": True}, r"robust=True was asked for.*made with False"),
         ({"preprocess": "log1p"}, r"preprocess=\('log1p',\) was asked for.*made with \(\)"),
     ],
 )
@@ -73,6 +75,14 @@ def test_options_that_signatures_were_made_with_may_be_repeated():
     made = {"gamma": 1e-3, "n_eigenvalues": 20, "bandwidth": "mean", "preprocess": ["standardize"]}
     a, b = (ua.signature(x, **made) for x in clouds(0))
     assert ua.distance(a, b, **made) == ua.distance(a, b)
+
+
+def test_gamma_auto_is_settled_for_signatures_and_data_together():
+    a, b = clouds(0)
+    made = ua.signature(a, n_eigenvalues=20)
+    assert ua.distance(made, b, gamma="auto") == pytest.approx(
+        ua.distance(a, b, gamma="auto", n_eigenvalues=20), rel=1e-9
+    )
 
 
 def test_a_signature_meets_data_with_as_many_eigenvalues():

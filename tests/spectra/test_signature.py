@@ -113,7 +113,7 @@ def test_with_gamma_is_the_signature_of_that_gamma():
     [
         (-1.0, InputError, r"gamma=-1.0 must be at least 0"),
         (np.nan, InputError, r"gamma=nan must be finite"),
-        ("1", InputTypeError, r"gamma='1' must be a number"),
+        (1j, InputTypeError, r"gamma=1j must be a number"),
     ],
 )
 def test_wrong_gammas_are_refused(gamma, error, message):
@@ -139,7 +139,7 @@ MISMATCHES = {
     "bandwidth_factor": ({"bandwidth_factor": 3}, r"bandwidth_factor: 2.0 and 3.0"),
     "preprocess": ({"preprocess": "standardize"}, r"preprocess: \(\) and \('standardize',\)"),
     "metric": ({"metric": "chebyshev"}, r"metric: 'euclidean' and 'chebyshev'"),
-    "n_neighbors": ({"n_neighbors": 59}, r"kernel: 'diffusion' and 'diffusion, 59 neighbors'"),
+    "n_neighbors": ({"n_neighbors": 59}, r"n_neighbors: None and 59"),
     "two things": ({"gamma": 1e-3, "bandwidth": "mean"}, r"gamma: .*; bandwidth: "),
     "kind": ({"data": ua.Dataset(np.eye(20), kind="spd")}, r"kernel: 'diffusion' and 'none'"),
 }

@@ -132,13 +132,13 @@ class SignatureSettings:
         if self.n_eigenvalues is not None:
             k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
             object.__setattr__(self, "n_eigenvalues", k)
-        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+        # Plain numbers: they go into recipes, and recipes into files.
         if isinstance(self.gamma, str):
-            gamma: float | str = _check.one_of("gamma", self.gamma, ("auto",))
+            _check.one_of("gamma", self.gamma, ("auto",))
         else:
             gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
-        # Plain numbers: they go into recipes, and recipes into files.
-        object.__setattr__(self, "gamma", gamma)
+            object.__setattr__(self, "gamma", gamma)
+        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
         object.__setattr__(self, "tol", tol)
         resolve_solver(self.solver, self.sketch_size)
 
@@ -313,8 +313,6 @@ def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: i
     kernel = settings.kernel
     free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
     operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
-    if kernel.n_neighbors is not None and not free:
-        operator = f"{operator}, {kernel.n_neighbors} neighbors"
     metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
     return Recipe(
         gamma=gamma,
