@@ -33,7 +33,7 @@ def test_sensitivity_agrees_with_distance(noisy, clean):
     for setting, value, les in table.itertuples(index=False):
         option = {setting: int(value) if setting == "n_eigenvalues" else value}
         assert les == pytest.approx(
-            ua.distance(noisy, clean, **{"n_eigenvalues": 100, **option}), abs=2e-4
+            ua.distance(noisy, clean, **{"n_eigenvalues": 100, **option}), abs=3e-2
         )
 
 

@@ -144,7 +144,9 @@ def _sensitivity(
     k = settings.n_eigenvalues or min(200, first.n_samples, second.n_samples)
     # The smallest γ asks most of the solver; larger ones reuse its eigenvalues.
     gamma = GAMMAS[1] if settings.gamma == "auto" else float(settings.gamma)
-    base = replace(settings, n_eigenvalues=k, gamma=min(gamma, GAMMAS[0]))
+    # A hundredth is plenty for a table; at γ=1e-10 rounding alone would break a finer tol.
+    tol = max(settings.tol, 1e-2)
+    base = replace(settings, n_eigenvalues=k, gamma=min(gamma, GAMMAS[0]), tol=tol)
     pair = [compute_signature(dataset, base, seed) for dataset in (first, second)]
     rows: list[tuple[str, float, float]] = []
     rows += [("gamma", g, _les(pair, g, k)) for g in GAMMAS]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from .diagnosis import Diagnosis
+
 # Okabe and Ito's colours, told apart with any colour vision; yellow left out because
 # it does not stand out from white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -182,6 +184,35 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(f"{comparison.distance_name} distance")
         axes.set_title(f"{method} linkage")
+    return axes
+
+
+def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
+    """Draw a spectrum on a log scale with its error band, γ, the float floor and the knee."""
+    signature = found.signature
+    eigenvalues, spectrum = signature.eigenvalues, signature.spectrum
+    position = np.arange(1, eigenvalues.size + 1)
+    lowest = min(found.floor, float(eigenvalues[eigenvalues > 0].min())) / 3
+    with _style():
+        axes = _axes(ax, (6.0, 4.0))
+        top = np.maximum(spectrum.upper + spectrum.slack, lowest)
+        axes.fill_between(
+            position, np.maximum(spectrum.lower, lowest), top, color=COLOURS[0], alpha=0.25, lw=0
+        )
+        axes.plot(position, np.maximum(eigenvalues, lowest), color=COLOURS[0], label="eigenvalues")
+        gamma = signature.recipe.gamma
+        lines = {f"γ = {gamma:.0e}": (gamma, COLOURS[1], "--")}
+        if found.gamma != gamma:
+            lines[f"suggested γ = {found.gamma:.0e}"] = (found.gamma, COLOURS[2], "-.")
+        lines["rounding"] = (found.floor, COLOURS[6], ":")
+        for label, (level, colour, dashes) in lines.items():
+            if level > 0:
+                axes.axhline(level, color=colour, linestyle=dashes, lw=1.0, label=label)
+        if found.knee is not None:
+            knee = found.knee.position
+            axes.plot(knee, eigenvalues[knee - 1], "o", color=COLOURS[1], label=f"knee at {knee}")
+        axes.set(yscale="log", xlabel="i", ylabel="eigenvalue", title=signature.name or "")
+        axes.legend()
     return axes
 
 

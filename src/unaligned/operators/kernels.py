@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 

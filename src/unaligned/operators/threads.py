@@ -10,7 +10,7 @@ from functools import cache
 from types import TracebackType
 from typing import TypeVar
 
-from threadpoolctl import LibController, ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import LibController, ThreadpoolController
 
 Result = TypeVar("Result")
 
