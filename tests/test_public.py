@@ -22,7 +22,7 @@ LAYERS = [
     ["operators"],
     ["spectra"],
     ["metrics"],
-    ["result"],
+    ["result", "intake"],
     ["comparison"],
     ["diagnosis", "inference", "store", "embedding"],
     ["figures"],
@@ -37,6 +37,7 @@ SIBLINGS = {
     "operators/*": "*",  # the same
     "spectra/auto": "*",  # the registry of solvers
     "spectra/nystrom": ["bounds"],
+    "spectra/compute": ["auto", "decay", "signature"],  # the way through this package
     "metrics/aligned": ["imd"],  # the times of the heat kernel
     "experiments/*": "*",
 }

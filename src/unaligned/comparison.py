@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -11,26 +11,34 @@ import numpy as np
 from . import _check, _settings
 from ._check import RNGLike
 from .data.dataset import Dataset
-from .data.preprocess import parse_steps
 from .errors import (
     InputError,
     InputTypeError,
     NotApplicableError,
-    RecipeMismatchError,
     SampleSizeWarning,
 )
+from .intake import (
+    DataLike,
+    as_dataset,
+    at_size,
+    collection,
+    common_size,
+    data_options,
+    own_name,
+    require_as_asked,
+)
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
-from .metrics.base import Distance, SignatureSettings, SpectralDistance, compute_signature
+from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
 from .metrics.imd import IMDDiffusion
 from .metrics.les import LES
 from .result import Comparison, fill
+from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DataLike: TypeAlias = Any
 DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 
 DISTANCES: dict[str, type[Distance]] = {
@@ -88,7 +96,7 @@ def signature(
 def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, SignatureSettings]:
     """Return the dataset and the settings that flat options of `signature` describe."""
     rest = dict(options)
-    dataset = _as_dataset(data, None, _data_options(rest))
+    dataset = as_dataset(data, None, data_options(rest))
     if isinstance(dataset, Signature):
         raise InputTypeError("data is a Signature already; there is nothing to compute.")
     _check.known_options("signature()", rest, _settings.option_names(SignatureSettings))
@@ -126,7 +134,7 @@ def distance(
     >>> distance(small, large) > 1
     True
     """
-    first, second = _own_name(a) or "a", _own_name(b) or "b"
+    first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
     pair = {first: a, second: b}
@@ -174,22 +182,22 @@ def compare(
     >>> compare(clouds, n_eigenvalues=20).names
     ('line', 'ball')
     """
-    data_options = _data_options(options)
-    rows = _collection("datasets", datasets, data_options)
-    columns = None if references is None else _collection("references", references, data_options)
+    given = data_options(options)
+    rows = collection("datasets", datasets, given)
+    columns = None if references is None else collection("references", references, given)
     seed = _check.root_seed(rng)
     everything = [*rows.values(), *(columns or {}).values()]
     method = resolve_distance(distance, options)
-    _require_as_asked({**options, **data_options}, everything)
-    size = None if subsample is None else _common_size(subsample, everything, method)
+    require_as_asked({**options, **given}, everything)
+    size = None if subsample is None else common_size(subsample, everything, method)
     if size is not None:
-        rows = _at_size(rows, size, seed)
-        columns = columns and _at_size(columns, size, seed)
+        rows = at_size(rows, size, seed)
+        columns = columns and at_size(columns, size, seed)
         everything = [*rows.values(), *(columns or {}).values()]
     method = method.fit(everything)
     _require_applicable(method, rows, columns)
     _warn_about_sizes(method, everything)
-    preparation = {**data_options, "subsample": size}
+    preparation = {**given, "subsample": size}
     return fill(
         method, rows, columns, seed=seed, preparation=preparation, n_jobs=n_jobs, progress=progress
     )
@@ -244,124 +252,14 @@ def collect(
     size = preparation.pop("subsample", None)
     if preparation.get("preprocess") is None and signatures:
         preparation["preprocess"] = signatures[0].recipe.preprocess or None
-    named = _collection("datasets", datasets, preparation)
+    named = collection("datasets", datasets, preparation)
     if size is not None:
-        _common_size(size, list(named.values()), method)
-        named = _at_size(named, size, old.seed)
+        common_size(size, list(named.values()), method)
+        named = at_size(named, size, old.seed)
     method.fit(list(named.values()))
     _require_applicable(method, named, None)
     _warn_about_sizes(method, [*signatures, *named.values()], stacklevel=4)
     return named
-
-
-def _own_name(data: DataLike) -> str | None:
-    return data.name if isinstance(data, (Dataset, Signature)) else None
-
-
-def _collection(
-    argument: str, data: Any, data_options: dict[str, Any]
-) -> dict[str, Dataset | Signature]:
-    """Return name -> Dataset or Signature, names being unique."""
-    if isinstance(data, Mapping):
-        items = [(name, value) for name, value in data.items()]
-    elif (
-        isinstance(data, (str, bytes)) or not isinstance(data, Iterable) or hasattr(data, "shape")
-    ):
-        raise InputTypeError(
-            f"{argument} must be a dict of name -> data or a list of datasets, not "
-            f"{_check.shape_of(data)}. For two datasets write [a, b]."
-        )
-    else:
-        items = [(_own_name(value) or str(i), value) for i, value in enumerate(data)]
-    if not items:
-        raise InputError(f"{argument} is empty. Give at least one dataset.")
-    named: dict[str, Dataset | Signature] = {}
-    for name, value in items:
-        if not isinstance(name, str):
-            raise InputTypeError(f"{argument}: the name {name!r} must be text.")
-        if name in named:
-            raise InputError(f"{argument}: the name {name!r} occurs twice. Names must be unique.")
-        named[name] = _as_dataset(value, name, data_options)
-    return named
-
-
-def _as_dataset(
-    data: DataLike, name: str | None, data_options: dict[str, Any]
-) -> Dataset | Signature:
-    if isinstance(data, Signature):
-        return data
-    if isinstance(data, Dataset):
-        steps = data_options["preprocess"]
-        if steps and data.preprocess and steps != data.preprocess:
-            raise InputError(
-                f"{data.label} has its own preprocessing {list(data.preprocess)}; "
-                "leave out preprocess=, or build the Dataset without it."
-            )
-        return data.with_options(name=name, **data_options)
-    given = {key: value for key, value in data_options.items() if value is not None}
-    return Dataset(data, name=name, **given)
-
-
-def _data_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Take out of `options` those that belong to the datasets."""
-    steps = options.pop("preprocess", None)
-    return {
-        "preprocess": None if steps is None else parse_steps(steps),
-        "nan_policy": options.pop("nan_policy", None),
-    }
-
-
-def _require_as_asked(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
-    """Refuse options that a signature given as data was not made with; it cannot be remade."""
-    for item in items:
-        if not isinstance(item, Signature):
-            continue
-        fields = ["gamma", "preprocess", "robust"]
-        if item.sigma_squared is not None:
-            fields += ["bandwidth", "bandwidth_factor", "n_neighbors"]
-        made = {name: getattr(item.recipe, name) for name in fields}
-        asked = {name: options[name] for name in made if options.get(name) not in (None, "auto")}
-        for name, value in asked.items():
-            if value != made[name]:
-                raise RecipeMismatchError(
-                    f"{name}={value!r} was asked for, and a signature given was made with "
-                    f"{made[name]!r}. Leave {name} out, or give the data instead."
-                )
-
-
-def _common_size(
-    subsample: int | str, items: Sequence[Dataset | Signature], method: Distance
-) -> int:
-    if method.paired_rows:
-        raise NotApplicableError(
-            f"subsample={subsample!r} draws rows of each dataset by itself, and distance "
-            f"{method.name!r} compares row i with row i. Take the same rows of all datasets first."
-        )
-    if any(isinstance(item, Signature) for item in items):
-        raise InputError("subsample needs the data itself; a Signature cannot be subsampled.")
-    smallest = min(items, key=lambda item: item.n_samples)
-    if subsample == "common":
-        return smallest.n_samples
-    if isinstance(subsample, str):
-        raise InputError(f"subsample={subsample!r} must be a number of rows or 'common'.")
-    size = _check.positive_int("subsample", subsample, minimum=2)
-    if size > smallest.n_samples:
-        raise InputError(
-            f"subsample={size} is more than dataset {smallest.name!r} has, "
-            f"{smallest.n_samples} rows. Lower it, or use subsample='common'."
-        )
-    return size
-
-
-def _at_size(
-    items: Mapping[str, Dataset | Signature], size: int, seed: int
-) -> dict[str, Dataset | Signature]:
-    return {
-        name: item.subsample(size, item.generator(seed))
-        if isinstance(item, Dataset) and item.n_samples > size
-        else item
-        for name, item in items.items()
-    }
 
 
 def _require_applicable(

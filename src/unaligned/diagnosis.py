@@ -10,9 +10,10 @@ import numpy as np
 
 from . import _check
 from ._check import FloatArray, RNGLike
-from .comparison import DataLike, prepare
+from .comparison import prepare
 from .data.dataset import Dataset
-from .metrics.base import SignatureSettings, compute_signature
+from .intake import DataLike
+from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
 from .spectra.signature import Signature
 

@@ -14,7 +14,8 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..errors import InputError, NotApplicableError
 from ..operators.affinity import KernelSettings
-from .base import Distance, operator_of
+from ..spectra.compute import operator_of
+from .base import Distance
 from .imd import TIMES
 
 NORMS = {"frobenius": 2, "nuclear": 1, "spectral": np.inf}

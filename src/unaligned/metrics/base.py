@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from scipy import sparse
-from scipy.linalg import LinAlgError, cholesky
-
 from .. import _check, _settings
-from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..errors import DegenerateDataError, IndefiniteWarning, InputError, RecipeMismatchError
-from ..operators.affinity import KernelSettings
-from ..operators.base import PSDOperator
-from ..operators.diffusion import build_operator
-from ..operators.robust import outlying_rows
-from ..spectra.auto import resolve_solver
-from ..spectra.base import Accuracy, EigenSolver, Spectrum
-from ..spectra.decay import GAMMA_RANGE, suggest_gamma
-from ..spectra.signature import Recipe, Signature
-
-DEFAULT_EIGENVALUES = 200
-_NEGATIVE_MASS = 1e-10  # less than this is rounding
+from ..errors import RecipeMismatchError
+from ..spectra.compute import (
+    DEFAULT_EIGENVALUES,
+    SignatureSettings,
+    compute_signature,
+    require_comparable,
+    require_enough,
+)
+from ..spectra.decay import suggest_gamma
+from ..spectra.signature import Signature
 
 
 class Distance(ABC):
@@ -102,48 +93,6 @@ class Distance(ABC):
 
 
 @dataclass(frozen=True)
-class SignatureSettings:
-    """Everything that decides a signature besides the data.
-
-    Attributes
-    ----------
-    n_eigenvalues
-        K; None stands for min(200, the smallest N of the collection).
-    gamma
-        The regularisation γ of log(λ + γ); `"auto"` reads one γ off all spectra.
-    solver
-        A name, or an `EigenSolver` with settings of its own.
-    sketch_size
-        M of Algorithm 1, with `solver="nystrom"`.
-    tol
-        The wanted 2-norm of the error of the K values log(λ + γ).
-    kernel
-        How points become an affinity.
-    """
-
-    n_eigenvalues: int | None = None
-    gamma: float | str = 1e-8
-    solver: str | EigenSolver = "auto"
-    sketch_size: int | None = None
-    tol: float = 1e-4
-    kernel: KernelSettings = field(default_factory=KernelSettings)
-
-    def __post_init__(self) -> None:
-        if self.n_eigenvalues is not None:
-            k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
-            object.__setattr__(self, "n_eigenvalues", k)
-        # Plain numbers: they go into recipes, and recipes into files.
-        if isinstance(self.gamma, str):
-            _check.one_of("gamma", self.gamma, ("auto",))
-        else:
-            gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
-            object.__setattr__(self, "gamma", gamma)
-        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
-        object.__setattr__(self, "tol", tol)
-        resolve_solver(self.solver, self.sketch_size)
-
-
-@dataclass(frozen=True)
 class SpectralDistance(Distance):
     """A distance between the leading eigenvalues of one operator per dataset.
 
@@ -171,7 +120,7 @@ class SpectralDistance(Distance):
                     f"{min(sizes)} samples. Cut the signatures with .truncate({min(sizes)})."
                 )
         for dataset in fresh:
-            _require_enough(k, dataset)
+            require_enough(k, dataset)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
     def describe(self, dataset: Dataset, seed: int) -> Signature:
@@ -194,149 +143,3 @@ class SpectralDistance(Distance):
     @abstractmethod
     def between(self, first: Signature, second: Signature) -> float:
         """Return the distance between two comparable signatures."""
-
-
-def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signature:
-    """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ)."""
-    k = settings.n_eigenvalues or min(DEFAULT_EIGENVALUES, dataset.n_samples)
-    _require_enough(k, dataset)
-    started = time.perf_counter()
-    operator, aside = operator_of(dataset, settings.kernel)
-    if k > operator.n_samples:
-        raise InputError(
-            f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
-            f"{operator.n_samples} left after robust=True set {aside.size} aside. "
-            "Lower n_eigenvalues."
-        )
-    built = time.perf_counter()
-    solver = resolve_solver(settings.solver, settings.sketch_size)
-    # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
-    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
-    accuracy = Accuracy(gamma, settings.tol)
-    spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
-    solved = time.perf_counter()
-    if isinstance(settings.gamma, str):
-        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
-    _warn_if_indefinite(operator, spectrum, dataset.label)
-    stats = {
-        "seconds_operator": built - started,
-        "seconds_solver": solved - built,
-        "kernel_entries": operator.entries_evaluated,
-        "rows_dropped": dataset.n_dropped,
-        "rows_set_aside": aside.tolist(),
-        **spectrum.stats,
-    }
-    return Signature(
-        spectrum,
-        _recipe(dataset, settings, gamma, seed),
-        dataset.n_samples,
-        dataset.n_features,
-        None if operator.sigma_squared is None else float(operator.sigma_squared),
-        dataset.name,
-        dataset.fingerprint,
-        stats,
-    )
-
-
-def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
-    negative = spectrum.stats.get("negative_mass", 0.0)
-    if not operator.definite and negative > _NEGATIVE_MASS:
-        warnings.warn(
-            f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
-            "spectrum's mass is negative and counts as 0. Euclidean-like metrics without "
-            "n_neighbors have no such loss.",
-            IndefiniteWarning,
-            stacklevel=2,
-        )
-
-
-def require_comparable(first: Signature, second: Signature) -> None:
-    """Refuse two signatures of different recipes or lengths, saying what differs."""
-    first.recipe.require_same(second.recipe)
-    if first.n_eigenvalues != second.n_eigenvalues:
-        shorter = min(first.n_eigenvalues, second.n_eigenvalues)
-        raise RecipeMismatchError(
-            f"These signatures have {first.n_eigenvalues} and {second.n_eigenvalues} values. "
-            f"Cut the longer one with .truncate({shorter}), or compute both with one "
-            "n_eigenvalues."
-        )
-
-
-def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, IndexArray]:
-    """Return the operator of a dataset, and the rows that `robust` set aside.
-
-    What is wrong with the data is said with its name.
-    """
-    if dataset.n_samples < 2 and dataset.kind != "spd":
-        raise DegenerateDataError(
-            f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
-        )
-    values = dataset.prepared()
-    aside = np.empty(0, dtype=np.int64)
-    if kernel.robust:
-        if dataset.kind != "points":
-            raise InputError(f"robust=True works on points; {dataset.label} is {dataset.kind!r}.")
-        outlying = outlying_rows(values)
-        values, aside = values[~outlying], np.flatnonzero(outlying)
-    if dataset.kind == "spd":
-        values = values.toarray() if sparse.issparse(values) else values
-        _require_psd(values, dataset.label)
-    try:
-        return build_operator(values, dataset.kind, kernel), aside
-    except InputError as error:
-        raise type(error)(f"{dataset.label}: {error}") from error
-
-
-def _require_psd(matrix: FloatArray, label: str) -> None:
-    shift = 1e-10 * max(float(np.trace(matrix)), np.finfo(np.float64).tiny)
-    try:
-        cholesky(matrix + shift * np.eye(matrix.shape[0]), overwrite_a=True)
-    except LinAlgError:
-        raise InputError(
-            f"{label} of kind 'spd' has negative eigenvalues. "
-            "For a similarity matrix that is not positive use kind='affinity'."
-        ) from None
-
-
-def _require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
-    if n_eigenvalues > dataset.n_samples:
-        raise InputError(
-            f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "
-            f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues, or leave "
-            f"{dataset.label} out."
-        )
-
-
-def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: int) -> Recipe:
-    from .. import __version__
-
-    kernel = settings.kernel
-    free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
-    operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
-    metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
-    return Recipe(
-        gamma=gamma,
-        kernel=operator,
-        bandwidth="none" if free else _plain(kernel.bandwidth),
-        bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
-        metric=metric,
-        n_neighbors=None if free else kernel.n_neighbors,
-        robust=kernel.robust,
-        preprocess=dataset.preprocess,
-        kind=dataset.kind,
-        solver=resolve_solver(settings.solver, settings.sketch_size).name,
-        tol=settings.tol,
-        seed=seed,
-        version=__version__,
-    )
-
-
-def _plain(bandwidth: str | float) -> str | float:
-    return bandwidth if isinstance(bandwidth, str) else float(bandwidth)
-
-
-def metric_name(metric: str | Callable[..., float]) -> str:
-    """Return the name under which a recipe records a metric."""
-    if isinstance(metric, str):
-        return metric
-    return f"{metric.__module__}.{getattr(metric, '__qualname__', type(metric).__name__)}"

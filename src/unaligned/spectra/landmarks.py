@@ -36,6 +36,9 @@ ROWS_PER_BLOCK = 4096
 # see convergence coming, and all refreshes together cost a few percent of the factorisation.
 REFRESH = 1.5
 
+# So many landmarks are needed before their residuals tell where they lead.
+FIRST_LOOK = 96
+
 
 @dataclass(frozen=True)
 class Landmarks(EigenSolver):
@@ -140,7 +143,7 @@ class _Run:
         self.slack, self.wanted_slack = float(factor.residual.sum()), np.inf
         self.decay, self.settled, self.bounded = 0.0, False, True
         self.refreshed = self.passes = 0
-        self.forecast, self.next_look = Forecast(), max(96, 5 * n_eigenvalues // 4)
+        self.forecast, self.next_look = Forecast(), FIRST_LOOK
         self.latest: Spectrum | None = None
 
     @property
@@ -159,11 +162,16 @@ class _Run:
         self.forecast.note(self.factor.rank, self.slack)
 
     def foreseen(self, affordable: float) -> float:
-        """Return how many landmarks it may take; looks only now and then, and never in vain."""
+        """Return how many landmarks it may take, on a hopeful view; looks only now and then."""
         if np.isinf(affordable) or self.factor.rank < self.next_look:
             return 0.0
         self.next_look = int(REFRESH * self.factor.rank)
-        smallest = float(self.estimate().lower[-1])
+        self.refresh()
+        # Fewer landmarks than eigenvalues cannot show the K-th; the trace bounds it.
+        trace = float(self.squares.value @ self.factor.diagonal)
+        smallest = trace / self.n_eigenvalues
+        if self.factor.rank >= 1.25 * self.n_eigenvalues:
+            smallest = float(self.estimate().lower[-1])
         return self.forecast.rank_for(self.accuracy.tol * (smallest + self.accuracy.gamma))
 
     def _still_needed(self) -> int:

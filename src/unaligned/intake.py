@@ -1,0 +1,130 @@
+"""Data in: whatever the public verbs are given, as named datasets of a size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from . import _check
+from .data.dataset import Dataset
+from .data.preprocess import parse_steps
+from .errors import InputError, InputTypeError, NotApplicableError, RecipeMismatchError
+from .metrics.base import Distance
+from .spectra.signature import Signature
+
+DataLike: TypeAlias = Any
+Items: TypeAlias = dict[str, Dataset | Signature]
+
+
+def own_name(data: DataLike) -> str | None:
+    """Return the name that data brings along, or None."""
+    return data.name if isinstance(data, (Dataset, Signature)) else None
+
+
+def collection(
+    argument: str, data: Any, data_options: dict[str, Any]
+) -> dict[str, Dataset | Signature]:
+    """Return name -> Dataset or Signature, names being unique."""
+    if isinstance(data, Mapping):
+        items = [(name, value) for name, value in data.items()]
+    elif (
+        isinstance(data, (str, bytes)) or not isinstance(data, Iterable) or hasattr(data, "shape")
+    ):
+        raise InputTypeError(
+            f"{argument} must be a dict of name -> data or a list of datasets, not "
+            f"{_check.shape_of(data)}. For two datasets write [a, b]."
+        )
+    else:
+        items = [(own_name(value) or str(i), value) for i, value in enumerate(data)]
+    if not items:
+        raise InputError(f"{argument} is empty. Give at least one dataset.")
+    named: dict[str, Dataset | Signature] = {}
+    for name, value in items:
+        if not isinstance(name, str):
+            raise InputTypeError(f"{argument}: the name {name!r} must be text.")
+        if name in named:
+            raise InputError(f"{argument}: the name {name!r} occurs twice. Names must be unique.")
+        named[name] = as_dataset(value, name, data_options)
+    return named
+
+
+def as_dataset(
+    data: DataLike, name: str | None, data_options: dict[str, Any]
+) -> Dataset | Signature:
+    """Return data as a Dataset under this name; a Signature stays what it is."""
+    if isinstance(data, Signature):
+        return data
+    if isinstance(data, Dataset):
+        steps = data_options["preprocess"]
+        if steps and data.preprocess and steps != data.preprocess:
+            raise InputError(
+                f"{data.label} has its own preprocessing {list(data.preprocess)}; "
+                "leave out preprocess=, or build the Dataset without it."
+            )
+        return data.with_options(name=name, **data_options)
+    given = {key: value for key, value in data_options.items() if value is not None}
+    return Dataset(data, name=name, **given)
+
+
+def data_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take out of `options` those that belong to the datasets."""
+    steps = options.pop("preprocess", None)
+    return {
+        "preprocess": None if steps is None else parse_steps(steps),
+        "nan_policy": options.pop("nan_policy", None),
+    }
+
+
+def require_as_asked(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
+    """Refuse options that a signature given as data was not made with; it cannot be remade."""
+    for item in items:
+        if not isinstance(item, Signature):
+            continue
+        fields = ["gamma", "preprocess", "robust"]
+        if item.sigma_squared is not None:
+            fields += ["bandwidth", "bandwidth_factor", "n_neighbors"]
+        made = {name: getattr(item.recipe, name) for name in fields}
+        asked = {name: options[name] for name in made if options.get(name) not in (None, "auto")}
+        for name, value in asked.items():
+            if value != made[name]:
+                raise RecipeMismatchError(
+                    f"{name}={value!r} was asked for, and a signature given was made with "
+                    f"{made[name]!r}. Leave {name} out, or give the data instead."
+                )
+
+
+def common_size(
+    subsample: int | str, items: Sequence[Dataset | Signature], method: Distance
+) -> int:
+    """Return the number of rows at which all are compared."""
+    if method.paired_rows:
+        raise NotApplicableError(
+            f"subsample={subsample!r} draws rows of each dataset by itself, and distance "
+            f"{method.name!r} compares row i with row i. Take the same rows of all datasets first."
+        )
+    if any(isinstance(item, Signature) for item in items):
+        raise InputError("subsample needs the data itself; a Signature cannot be subsampled.")
+    smallest = min(items, key=lambda item: item.n_samples)
+    if subsample == "common":
+        return smallest.n_samples
+    if isinstance(subsample, str):
+        raise InputError(f"subsample={subsample!r} must be a number of rows or 'common'.")
+    size = _check.positive_int("subsample", subsample, minimum=2)
+    if size > smallest.n_samples:
+        raise InputError(
+            f"subsample={size} is more than dataset {smallest.name!r} has, "
+            f"{smallest.n_samples} rows. Lower it, or use subsample='common'."
+        )
+    return size
+
+
+def at_size(
+    items: Mapping[str, Dataset | Signature], size: int, seed: int
+) -> dict[str, Dataset | Signature]:
+    """Return the datasets with rows drawn to this size; smaller ones stay as they are."""
+    return {
+        name: item.subsample(size, item.generator(seed))
+        if isinstance(item, Dataset) and item.n_samples > size
+        else item
+        for name, item in items.items()
+    }
