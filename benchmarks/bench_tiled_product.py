@@ -1,6 +1,6 @@
 """The tiled product against a bare GEMM of the same size plus the kernel evaluation.
 
-    python benchmarks/tiled_product.py [--samples 10000 20000] [--columns 20 400] [--repeats 3]
+    python benchmarks/bench_tiled_product.py [--samples 10000] [--columns 20 400] [--repeats 3]
 
 Three things are timed in turn, in one run, and the median of each is kept:
 
