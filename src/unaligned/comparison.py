@@ -219,6 +219,8 @@ def available() -> pd.DataFrame:
             "same features": cls.same_features,
             "paired rows": cls.paired_rows,
             "symmetric": cls.symmetric,
+            "descriptor": cls.is_descriptor,
+            "extra": cls.extra or "",
             "cost": cls.cost,
         }
         for name, cls in DISTANCES.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from .. import _check, _settings
-from ..data.dataset import Dataset
+from ..data.dataset import KINDS, Dataset
 from ..errors import RecipeMismatchError
 from ..spectra.compute import (
     DEFAULT_EIGENVALUES,
@@ -38,6 +38,12 @@ class Distance(ABC):
         What it needs: columns that mean the same in both datasets; rows that belong together.
     symmetric
         Whether d(A, B) = d(B, A).
+    kinds
+        The kinds of data that it takes.
+    is_descriptor
+        Whether the work is done once per dataset, so that comparing many is cheap.
+    extra
+        The optional extra that it needs, if any.
     """
 
     name: ClassVar[str]
@@ -46,6 +52,9 @@ class Distance(ABC):
     same_features: ClassVar[bool] = False
     paired_rows: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    is_descriptor: ClassVar[bool] = False
+    extra: ClassVar[str | None] = None
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
@@ -79,6 +88,9 @@ class Distance(ABC):
 
     def objection(self, first: Dataset, second: Dataset) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
+        for dataset in (first, second):
+            if dataset.kind not in self.kinds:
+                return f"it takes {' or '.join(self.kinds)}, and {dataset.label} is {dataset.kind}"
         if self.paired_rows and first.n_samples != second.n_samples:
             return (
                 f"it compares row i with row i, and {first.label} has {first.n_samples} rows "
@@ -98,6 +110,8 @@ class SpectralDistance(Distance):
 
     The descriptor is a `Signature`; subclasses only say how two of them are compared.
     """
+
+    is_descriptor: ClassVar[bool] = True
 
     settings: SignatureSettings = field(default_factory=SignatureSettings)
 
