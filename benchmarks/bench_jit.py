@@ -1,7 +1,10 @@
 """Does Numba earn its size? The kernel evaluation and whole signatures with and without it.
 
-"Without" is what NumPy offers: the Gram trick, then `exp` in place, on the same tiles and threads.
-Run: python benchmarks/bench_jit.py
+"Without" is what NumPy offers: the Gram trick, then `exp` in place. NumPy's `exp` is vectorised for
+AVX-512 alone, so run it twice, the second time as it would go on a machine without:
+
+    python benchmarks/bench_jit.py
+    NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" python benchmarks/bench_jit.py
 """
 
 from __future__ import annotations
@@ -47,11 +50,11 @@ def numpy_gaussian(self, rows, columns, rate, workers, out=None):
     return out
 
 
-def median_time(function) -> float:
+def median_time(function, *args) -> float:
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()
-        function()
+        function(*args)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
 
@@ -64,8 +67,8 @@ def main() -> None:
         points = np.random.default_rng(0).normal(size=(20_000, d))
         affinity, index = GaussianAffinity(points, 2.0 * d), np.arange(500)
         affinity.rows(index)
-        ours = median_time(lambda a=affinity: a.rows(index))
-        plain = median_time(lambda p=points, s=2.0 * d: numpy_rows(p, index, s))
+        ours = median_time(affinity.rows, index)
+        plain = median_time(numpy_rows, points, index, 2.0 * d)
         entries = 1e-9 * index.size * len(points)
         print(
             f"rows, d={d:2}: {ours / entries:.2f} ns per entry with, {plain / entries:.2f} "
@@ -74,9 +77,9 @@ def main() -> None:
     for n in (3000, 8000):
         points = torus(n)
         ua.signature(points)
-        ours = median_time(lambda p=points: ua.signature(p))
+        ours = median_time(ua.signature, points)
         PointCloud.gaussian = numpy_gaussian
-        plain = median_time(lambda p=points: ua.signature(p))
+        plain = median_time(ua.signature, points)
         PointCloud.gaussian = with_jit
         print(
             f"signature of a 3-torus, N={n}: {ours:.2f} s with, {plain:.2f} s without the kernel "
