@@ -1,6 +1,6 @@
 """Does Numba earn its size? The kernel evaluation and whole signatures with and without it.
 
-"Without" is what NumPy offers: the Gram trick, then `exp` in place. NumPy has a vectorised `exp` for
+"Without" is what NumPy offers: the Gram trick, then `exp` in place. NumPy vectorises `exp` for
 AVX-512 alone, so run it twice, the second time as it would go on a machine without:
 
     python benchmarks/bench_jit.py
