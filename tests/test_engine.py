@@ -73,3 +73,18 @@ def test_wrong_arguments_are_refused_even_without_work(options, error, message):
     for items in ([], [1, 2]):
         with pytest.raises(error, match=message):
             engine.run(abs, items, **options)
+
+
+def test_one_blas_leaves_the_limits_as_it_found_them_even_when_threads_overlap():
+    from threadpoolctl import threadpool_info
+
+    def limits():
+        return [(lib["filepath"], lib["num_threads"]) for lib in threadpool_info()]
+
+    before = limits()
+    first, second = engine.one_blas(), engine.one_blas()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert limits() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -68,6 +69,41 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+class _OneBlas:
+    """Counts who is inside, so that threads that overlap leave the limits as they found them."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.before: list[tuple[Any, int]] = []
+
+    def enter(self) -> None:
+        from threadpoolctl import ThreadpoolController
+
+        with self.lock:
+            self.inside += 1
+            if self.inside > 1:
+                return
+            libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            others = [lib for lib in libraries if "numpy.libs" not in lib.filepath]
+            if len(others) < len(libraries):
+                self.before = [(lib, lib.num_threads) for lib in others]
+            for library, _ in self.before:
+                library.set_num_threads(1)
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                for library, threads in self.before:
+                    library.set_num_threads(threads)
+                self.before = []
+
+
+# The number of BLAS threads belongs to the process, and so does the count of who changed it.
+_ONE_BLAS = _OneBlas()
+
+
 @contextmanager
 def one_blas() -> Iterator[None]:
     """Let only NumPy's BLAS use several threads while this lasts.
@@ -77,20 +113,11 @@ def one_blas() -> Iterator[None]:
     most of its time waiting: a Krylov solve took 3.9 s on two cores, 1.7 s on one, and 1.1 s
     this way. Where both share one library nothing changes.
     """
-    from threadpoolctl import ThreadpoolController
-
-    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-    others = [lib for lib in libraries if "numpy.libs" not in lib.filepath]
-    if len(others) == len(libraries):
-        others = []
-    before = [lib.num_threads for lib in others]
+    _ONE_BLAS.enter()
     try:
-        for library in others:
-            library.set_num_threads(1)
         yield
     finally:
-        for library, threads in zip(others, before, strict=True):
-            library.set_num_threads(threads)
+        _ONE_BLAS.leave()
 
 
 def _run_threads(
