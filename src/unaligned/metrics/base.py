@@ -11,9 +11,9 @@ from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
 from ..errors import RecipeMismatchError
 from ..spectra.compute import (
-    DEFAULT_EIGENVALUES,
     SignatureSettings,
     compute_signature,
+    default_eigenvalues,
     require_comparable,
     require_enough,
 )
@@ -127,7 +127,7 @@ class SpectralDistance(Distance):
             )
         if k is None:
             sizes = [d.n_samples for d in fresh]
-            k = min(given) if given else min([DEFAULT_EIGENVALUES, *sizes])
+            k = min(given) if given else default_eigenvalues(fresh, self.settings.kernel)
             if given and k > min([k, *sizes]):
                 raise RecipeMismatchError(
                     f"A signature given has {k} values, and the smallest dataset only "
