@@ -96,6 +96,11 @@ class Distance(ABC):
                 f"it compares row i with row i, and {first.label} has {first.n_samples} rows "
                 f"where {second.label} has {second.n_samples}"
             )
+        if self.paired_rows and (first.n_dropped or second.n_dropped):
+            return (
+                "it compares row i with row i, and nan_policy='omit' dropped rows of "
+                f"{first.label if first.n_dropped else second.label}"
+            )
         if self.same_features and first.n_features != second.n_features:
             return (
                 f"it needs the same features, and {first.label} has {first.n_features} columns "
