@@ -1,6 +1,7 @@
 """signature(), distance(), compare(): arguments, names, sizes, options."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,9 @@ import pytest
 
 import unaligned as ua
 from unaligned.errors import (
+    AccuracyWarning,
+    DataWarning,
+    IndefiniteWarning,
     InputError,
     InputTypeError,
     NumericalError,
@@ -15,6 +19,8 @@ from unaligned.errors import (
     SampleSizeWarning,
 )
 from unaligned.metrics.les import LES
+from unaligned.spectra.krylov import Krylov
+from unaligned.spectra.landmarks import Landmarks
 
 
 def cloud(seed, n_samples=40, n_features=3):
@@ -300,3 +306,58 @@ def test_progress_goes_to_stderr_and_only_if_asked(capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "describing" in shown.err
+
+
+@pytest.mark.parametrize("option", ["n_jobs", "progress", "references", "datasets"])
+def test_distance_refuses_what_only_compare_has(option):
+    with pytest.raises(OptionError, match=f"two datasets and has no option '{option}'.*compare"):
+        ua.distance(A, B, **{option: None})
+
+
+@pytest.mark.parametrize(
+    ("category", "call"),
+    [
+        (SampleSizeWarning, lambda: ua.distance(A, cloud(2, 200), n_eigenvalues=5)),
+        (SampleSizeWarning, lambda: ua.compare([A, cloud(2, 200)], n_eigenvalues=5)),
+        (DataWarning, lambda: ua.Dataset([[1.0], [np.nan]], nan_policy="omit")),
+        (DataWarning, lambda: ua.distance(np.vstack([A, A * np.nan]), B, nan_policy="omit")),
+        (IndefiniteWarning, lambda: ua.signature(A, metric="cosine")),
+        (AccuracyWarning, lambda: ua.signature(B, solver=Krylov(max_columns=5, block_size=2))),
+        (AccuracyWarning, lambda: ua.signature(B, solver=Landmarks(max_landmarks=2))),
+    ],
+)
+def test_warnings_point_at_the_line_of_the_caller(category, call):
+    with pytest.warns(category) as caught:
+        call()
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_datasets_side_by_side_leave_the_warnings_of_python_alone():
+    # `catch_warnings` in two threads at once leaves the filters of whichever ends last.
+    clouds = [cloud(seed, 620, 12) for seed in range(6)]
+    before = warnings.showwarning, list(warnings.filters)
+    result = ua.compare(clouds, n_jobs=3, n_eigenvalues=30)
+    assert {s.stats["chosen"] for s in result.signatures.values()} == {"krylov"}
+    assert (warnings.showwarning, list(warnings.filters)) == before
+
+
+def test_robust_leaves_the_default_k_to_the_rows_that_are_left():
+    stained = np.vstack([cloud(0, 60), [[1e3, 0.0, 0.0], [0.0, 1e3, 0.0]]])
+    alone = ua.signature(stained, robust=True)
+    assert alone.n_eigenvalues == 62 - len(alone.stats["rows_set_aside"]) <= 60
+    both = ua.compare({"stained": stained, "clean": cloud(1, 90)}, robust=True)
+    assert both.signatures["clean"].n_eigenvalues == alone.n_eigenvalues
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (ua.Dataset(np.diag([1.0, 1, 0]), "affinity"), {}, "dataset 'x': 1 rows of the affinity"),
+        (A, {"preprocess": "pca:9"}, "dataset 'x': preprocess step 'pca:9' needs"),
+        (A, {"metric": "cosine", "solver": "nystrom"}, "dataset 'x': solver='nystrom' needs"),
+        (ua.Dataset(1e308 * np.eye(30), "spd"), {}, "dataset 'x' .* trace that overflows"),
+    ],
+)
+def test_what_comes_to_light_late_still_names_the_dataset(data, options, message):
+    with pytest.raises(InputError, match=message):
+        ua.compare({"x": data}, **options)

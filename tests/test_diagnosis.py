@@ -60,3 +60,10 @@ def test_a_comparison_with_gamma_auto_can_grow(noisy, clean):
 def test_gamma_of_another_word_is_refused(noisy):
     with pytest.raises(ua.errors.InputError, match="gamma='automatic' is not known"):
         ua.signature(noisy, gamma="automatic")
+
+
+def test_a_bandwidth_given_as_a_number_is_varied_too(noisy, clean):
+    table = ua.diagnose(noisy, clean, n_eigenvalues=30, bandwidth=50.0).sensitivity
+    rows = table[table["setting"] == "bandwidth"]
+    assert rows["value"].tolist() == [25.0, 37.5, 50.0, 75.0, 100.0]
+    assert rows["les"].nunique() == 5

@@ -260,7 +260,7 @@ def test_linkage_is_valid_and_joins_the_nearest_first(method):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ua.compare(part(0, 1), **K).linkage("ward"), r"method='ward' is not known"),
+        (lambda: ua.compare(part(0, 1), **K).linkage("mean"), r"method='mean' is not known"),
         (lambda: ua.compare(part(0)).linkage(), r"linkage\(\) needs at least two datasets"),
         (
             lambda: ua.compare(part(0), part(1)).linkage(),
@@ -276,3 +276,9 @@ def test_linkage_is_valid_and_joins_the_nearest_first(method):
 def test_what_needs_a_square_collection_says_so(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("method", ["ward", "centroid", "median"])
+def test_linkages_that_need_euclidean_distances_are_refused_with_the_reason(method):
+    with pytest.raises(InputError, match=f"method='{method}' is right for Euclidean .* 'average'"):
+        ua.compare(part(0, 1), **K).linkage(method)

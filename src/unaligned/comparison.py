@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,7 +14,9 @@ from .errors import (
     InputError,
     InputTypeError,
     NotApplicableError,
+    OptionError,
     SampleSizeWarning,
+    warn,
 )
 from .intake import (
     DataLike,
@@ -134,6 +135,10 @@ def distance(
     >>> distance(small, large) > 1
     True
     """
+    for name in options.keys() & {"datasets", "references", "n_jobs", "progress"}:
+        raise OptionError(
+            f"distance() compares two datasets and has no option {name!r}. compare() has it."
+        )
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
@@ -260,7 +265,7 @@ def collect(
         named = at_size(named, size, old.seed)
     method.fit(list(named.values()))
     _require_applicable(method, named, None)
-    _warn_about_sizes(method, [*signatures, *named.values()], stacklevel=4)
+    _warn_about_sizes(method, [*signatures, *named.values()])
     return named
 
 
@@ -283,19 +288,16 @@ def _require_applicable(
                 )
 
 
-def _warn_about_sizes(
-    method: Distance, items: Sequence[Dataset | Signature], *, stacklevel: int = 3
-) -> None:
+def _warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> None:
     """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart."""
     if not isinstance(method, SpectralDistance):
         return
     sizes = np.array([item.n_samples for item in items])
     if sizes.max() > _SIZE_RATIO * sizes.min():
         small, large = items[int(sizes.argmin())], items[int(sizes.argmax())]
-        warnings.warn(
+        warn(
             f"Sample sizes differ more than fourfold: {small.name!r} has {sizes.min()} rows, "
             f"{large.name!r} has {sizes.max()}. Part of their distance comes from size alone. "
             "Pass subsample='common' to compare at one size.",
             SampleSizeWarning,
-            stacklevel=stacklevel,
         )

@@ -13,6 +13,7 @@ from ._check import FloatArray, RNGLike
 from .comparison import prepare
 from .data.dataset import Dataset
 from .intake import DataLike
+from .operators.affinity import KernelSettings
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
 from .spectra.signature import Signature
@@ -152,17 +153,24 @@ def _sensitivity(
     rows: list[tuple[str, float, float]] = []
     rows += [("gamma", g, _les(pair, g, k)) for g in GAMMAS]
     rows += [("n_eigenvalues", m, _les(pair, gamma, m)) for m in _counts(k)]
-    for factor in FACTORS:
-        kernel = replace(base.kernel, bandwidth_factor=factor)
+    for setting, value, kernel in _scales(base.kernel):
         changed = replace(base, kernel=kernel)
         scaled = [compute_signature(dataset, changed, seed) for dataset in (first, second)]
-        rows.append(("bandwidth_factor", factor, _les(scaled, gamma, k)))
+        rows.append((setting, value, _les(scaled, gamma, k)))
     return pd.DataFrame(rows, columns=["setting", "value", "les"])
 
 
 def _les(pair: Iterable[Signature], gamma: float, k: int) -> float:
     a, b = (np.log(s.eigenvalues[:k] + gamma) for s in pair)
     return float(np.linalg.norm(a - b))
+
+
+def _scales(kernel: KernelSettings) -> list[tuple[str, float, KernelSettings]]:
+    """Return settings that vary σ²: the factor of a rule, or a number around the one given."""
+    if isinstance(kernel.bandwidth, str):
+        return [("bandwidth_factor", f, replace(kernel, bandwidth_factor=f)) for f in FACTORS]
+    numbers = [kernel.bandwidth * factor / FACTORS[2] for factor in FACTORS]
+    return [("bandwidth", number, replace(kernel, bandwidth=number)) for number in numbers]
 
 
 def _counts(k: int) -> list[int]:

@@ -19,8 +19,12 @@ The tree::
     ├── AccuracyWarning                  `tol` was not reached; the bound says by how much
     └── IndefiniteWarning                the affinity is not positive semi-definite
 
-Every message names the argument, what arrived, the rule and the remedy.
+Every message names the argument, what arrived, the rule and the remedy. Warnings point at the
+line outside of this package that led to them (`warn`).
 """
+
+import sys
+import warnings
 
 __all__ = [
     "AccuracyWarning",
@@ -105,3 +109,12 @@ class AccuracyWarning(UnalignedWarning):
 
 class IndefiniteWarning(UnalignedWarning):
     """The affinity is not positive semi-definite."""
+
+
+def warn(message: str, category: type[UnalignedWarning]) -> None:
+    """Warn at the nearest line outside of this package, however deep inside it happens."""
+    package = __name__.partition(".")[0]
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)

@@ -108,8 +108,9 @@ class Comparison:
 
         if self.distance is None or not self._descriptors:
             raise InputError(
-                f"This comparison cannot grow: distance {self.distance_name!r} keeps nothing that "
-                "a file can hold. Run compare() on all datasets again."
+                f"This comparison cannot grow: distance {self.distance_name!r} has settings or "
+                "descriptors that the file could not hold (an object or a function among its "
+                "options, or no signatures). Run compare() on all datasets again."
             )
         if not isinstance(datasets, Mapping):
             raise InputTypeError(
@@ -144,6 +145,12 @@ class Comparison:
         from scipy.cluster.hierarchy import linkage
         from scipy.spatial.distance import squareform
 
+        if method in ("ward", "centroid", "median"):
+            raise InputError(
+                f"method={method!r} is right for Euclidean distances only, which these need not "
+                "be. Take 'average', or 'complete' for compact clusters; for 'les', which is "
+                "Euclidean, SciPy's linkage of the signatures' values does it."
+            )
         _check.one_of("method", method, ("average", "single", "complete", "weighted"))
         square = self._square("linkage")
         if len(square) < 2:

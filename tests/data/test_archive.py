@@ -244,3 +244,10 @@ def test_any_text_is_a_name_in_a_file(name, tmp_path):
     loaded = ua.Comparison.load(path)
     assert loaded.names == (name, "other")
     assert loaded[name, "other"] > 0
+
+
+def test_saving_never_touches_the_umask_of_the_process(tmp_path, monkeypatch):
+    # It is one for all threads, and cannot be read without being changed.
+    monkeypatch.setattr("os.umask", lambda mask: pytest.fail("umask was changed"))
+    a_signature().save(tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

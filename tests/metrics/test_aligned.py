@@ -5,7 +5,7 @@ import pytest
 
 import unaligned as ua
 from reference import diffusion_of_points, matrix_log, matrix_power, random_spd
-from unaligned.errors import InputError, NotApplicableError
+from unaligned.errors import DataWarning, InputError, NotApplicableError
 from unaligned.metrics.imd import TIMES
 
 ALIGNED = ["log-euclidean", "affine-invariant", "euclidean", "spectral-gw"]
@@ -132,3 +132,17 @@ def test_singular_matrices_are_refused(distance):
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         between(np.eye(2), np.eye(2), "spectral-gw", **options)
+
+
+@pytest.mark.parametrize("distance", ["log-euclidean", "affine-invariant", "euclidean"])
+def test_rows_that_belong_together_are_not_taken_apart(distance):
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    first, second = np.vstack([points, points[:1]]), np.vstack([points[:1], points])
+    with pytest.raises(InputError, match=r"robust=True sets rows .* compares row i with row i"):
+        ua.distance(first, second, distance, robust=True)
+    first[-1], second[0] = np.nan, np.nan
+    with (
+        pytest.warns(DataWarning, match="dropped 1 of 41"),
+        pytest.raises(NotApplicableError, match="nan_policy='omit' dropped rows of dataset 'a'"),
+    ):
+        ua.distance(first, second, distance, nan_policy="omit")

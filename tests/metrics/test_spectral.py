@@ -115,3 +115,13 @@ def test_available_tells_what_each_distance_needs():
     assert not table.loc["les", ["same features", "paired rows"]].any()
     assert table.loc["log-euclidean", "paired rows"]
     assert table["what"].str.len().min() > 10
+
+
+def test_gamma_plays_no_part_in_imd():
+    first, second = clouds(0)
+    a = ua.signature(first, n_eigenvalues=20)
+    same, other = (ua.signature(second, n_eigenvalues=20, gamma=g) for g in (1e-8, 1e-3))
+    distances = [ua.distance(a, b, "imd-diffusion") for b in (same, other)]
+    assert distances[0] == pytest.approx(distances[1], rel=1e-12)
+    with pytest.raises(RecipeMismatchError, match="gamma"):
+        ua.distance(a, other)

@@ -9,9 +9,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from unaligned.errors import InputError
+from unaligned.operators.bandwidth import scale_from_points
 from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.gaussian import GaussianAffinity
 from unaligned.operators.memory import available_memory, storage_for
+from unaligned.operators.points import PointCloud
 
 
 def reference(points, sigma_squared):
@@ -142,3 +144,34 @@ def test_memory_limit_decides_the_storage():
 def test_unknown_storage_is_refused():
     with pytest.raises(InputError, match=r"storage='tile' is not known. Did you mean 'tiled'"):
         GaussianAffinity(np.eye(2), 1.0, storage="tile")
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("kind", ["many features", "sparse", "very sparse"])
+def test_a_clump_far_away_costs_the_others_no_digits(kind, far):
+    # Inner products of points at 1e8 are off by 1, which is all there is between them.
+    points = points_of(kind, 300, 1)
+    lifted = np.zeros(points.shape)
+    lifted[:20, :12] = far
+    points = points + lifted if kind == "many features" else sparse.csr_array(points + lifted)
+    scale = scale_from_points(PointCloud(points), "median", 2.0)
+    values = points.toarray() if sparse.issparse(points) else points
+    exact = 2.0 * np.median(cdist(values, values, "sqeuclidean"))
+    precision = 1e-8 if sparse.issparse(points) else 1e-13
+    assert scale == pytest.approx(exact, rel=precision)
+    for storage in ("dense", "tiled"):
+        affinity = GaussianAffinity(points, scale, storage=storage)
+        np.testing.assert_allclose(affinity.to_dense(), reference(points, scale), atol=precision)
+        np.testing.assert_allclose(
+            affinity @ np.ones(300), reference(points, scale).sum(axis=1), rtol=10 * precision
+        )
+
+
+@pytest.mark.parametrize("kind", ["many features", "sparse", "very sparse"])
+def test_a_scale_far_below_the_distances_keeps_its_digits(kind):
+    points = points_of(kind, 200, 3)
+    pairs = points + 1e-7 * np.ones(points.shape)
+    points = np.vstack([points, pairs]) if kind == "many features" else sparse.vstack([points] * 2)
+    scale = 1e-12
+    affinity = GaussianAffinity(points, scale)
+    np.testing.assert_allclose(affinity.to_dense(), reference(points, scale), atol=1e-6)

@@ -94,3 +94,11 @@ def test_signatures_with_and_without_robust_are_not_compared():
     a, b = (ua.signature(points, n_eigenvalues=10, robust=r) for r in (True, False))
     with pytest.raises(ua.errors.RecipeMismatchError, match="robust: True and False"):
         ua.distance(a, b)
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+def test_where_the_points_lie_does_not_matter(offset):
+    torus = torus2(torus_angles(500, rng=0)) + offset
+    assert not outlying_rows(torus).any()
+    far = np.vstack([torus, 1e9 + np.random.default_rng(0).normal(size=(10, 3))])
+    assert np.flatnonzero(outlying_rows(far)).tolist() == list(range(500, 510))

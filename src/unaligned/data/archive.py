@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..errors import FileError
 
 _VERSION = 1
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 _MOST_BYTES = 2**33  # a signature has kilobytes; more than this is not ours
 
 
@@ -31,18 +32,19 @@ def write_archive(
     text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        # Not mkstemp, whose files nobody else may read: these rights follow the umask.
+        temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
     except OSError as error:
         raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             np.savez_compressed(stream, **members)  # type: ignore[arg-type]
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
     except OSError as error:
         raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return target
 
 
@@ -75,9 +77,3 @@ def read_archive(
             "Update unaligned."
         )
     return header, arrays
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

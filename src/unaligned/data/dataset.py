@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
-from ..errors import DataWarning, InputError
+from ..errors import DataWarning, InputError, warn
 from .convert import to_values
 from .preprocess import Step, Values, apply_steps, parse_steps
 
@@ -172,10 +171,9 @@ class Dataset:
                 f"{self.label} has NaN or infinite values in every row, so nan_policy='omit' "
                 "leaves nothing. Drop the columns that are never filled."
             )
-        warnings.warn(
+        warn(
             f"{self.label}: dropped {bad.size} of {values.shape[0]} rows with NaN or infinity.",
             DataWarning,
-            stacklevel=4,
         )
         keep = np.ones(values.shape[0], dtype=bool)
         keep[bad] = False

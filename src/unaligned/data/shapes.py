@@ -13,10 +13,12 @@ RADII = (10.0, 3.0, 1.0)
 def torus_angles(n_samples: int, n_angles: int = 3, *, rng: RNGLike = None) -> FloatArray:
     """Return angles drawn uniformly from [0, 2π], (n_samples, n_angles).
 
-    Give the same angles to several tori to couple them point by point (Appendix B.3).
+    Give the same angles to several tori to couple them point by point (Appendix B.3). As
+    everywhere here, `rng=None` is the seed 0.
     """
     n_samples = _check.positive_int("n_samples", n_samples)
-    generator = np.random.default_rng(rng)
+    seed = rng if isinstance(rng, np.random.Generator) else _check.root_seed(rng)
+    generator = np.random.default_rng(seed)
     return generator.uniform(0.0, 2.0 * np.pi, size=(n_samples, n_angles))
 
 

@@ -42,6 +42,12 @@ class AlignedDistance(Distance):
     def __post_init__(self) -> None:
         if self.gamma is not None:
             _check.real_number("gamma", self.gamma, minimum=0.0)
+        if self.kernel.robust:
+            raise InputError(
+                "robust=True sets rows of each dataset aside by itself, and distance "
+                f"{self.name!r} compares row i with row i. Leave the same rows of all datasets "
+                "out first."
+            )
 
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return what `compare` needs of W + γI, (N, N)."""

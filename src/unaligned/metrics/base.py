@@ -11,9 +11,9 @@ from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
 from ..errors import RecipeMismatchError
 from ..spectra.compute import (
-    DEFAULT_EIGENVALUES,
     SignatureSettings,
     compute_signature,
+    default_eigenvalues,
     require_comparable,
     require_enough,
 )
@@ -96,6 +96,11 @@ class Distance(ABC):
                 f"it compares row i with row i, and {first.label} has {first.n_samples} rows "
                 f"where {second.label} has {second.n_samples}"
             )
+        if self.paired_rows and (first.n_dropped or second.n_dropped):
+            return (
+                "it compares row i with row i, and nan_policy='omit' dropped rows of "
+                f"{first.label if first.n_dropped else second.label}"
+            )
         if self.same_features and first.n_features != second.n_features:
             return (
                 f"it needs the same features, and {first.label} has {first.n_features} columns "
@@ -127,7 +132,7 @@ class SpectralDistance(Distance):
             )
         if k is None:
             sizes = [d.n_samples for d in fresh]
-            k = min(given) if given else min([DEFAULT_EIGENVALUES, *sizes])
+            k = min(given) if given else default_eigenvalues(fresh, self.settings.kernel)
             if given and k > min([k, *sizes]):
                 raise RecipeMismatchError(
                     f"A signature given has {k} values, and the smallest dataset only "

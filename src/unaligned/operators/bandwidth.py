@@ -23,6 +23,7 @@ Pass: TypeAlias = Callable[[Bracket], tuple[int, int, FloatArray]]
 _WHOLE = 1000  # up to here all pairs are kept: half a million values
 _KEPT = 1 << 22  # values that one pass may keep, 32 MB
 _SIGMAS = 4.0  # half width of the first bracket, in standard deviations of a sample quantile
+_GLANCE = 1000  # pairs that tell the order of magnitude
 _COLLECT_WIDTH = 4096  # columns of a tile that only counts
 
 
@@ -92,6 +93,8 @@ def median_of_points(cloud: PointCloud) -> float:
     positions, n_middle = _middle_positions(cloud.n_samples)
     if not positions:
         return 0.0
+    few = cloud.sample_of_squared_distances(_GLANCE, np.random.default_rng(0))
+    cloud.keep_digits(float(np.median(few)))
     with Workers() as workers:
 
         def one_pass(bracket: Bracket) -> tuple[int, int, FloatArray]:

@@ -57,6 +57,7 @@ class GaussianAffinity(PSDOperator):
     ) -> None:
         self._cloud = points if isinstance(points, PointCloud) else PointCloud(points)
         super().__init__(self._cloud.n_samples)
+        self._cloud.keep_digits(sigma_squared)
         self.points = self._cloud.values
         self.sigma_squared = sigma_squared
         self.storage = _check.one_of("storage", storage, ("dense", "tiled"))

@@ -26,6 +26,11 @@ _SMALLEST, _LARGEST = 1e-140, 1e140
 _FEW_FEATURES = 8
 # Below this share of non-zeros a sparse product is cheaper than a dense one of filled tiles.
 _VERY_SPARSE = 0.01
+# An inner product loses eps · ‖x‖² of a squared distance. Where ‖x‖² is more than this many σ²,
+# that is seen in the eigenvalues (points with a clump far away: 5.8 in LES for a clump at 1e8),
+# and differences are taken. Dense: measured, up to here rounding of the solver covers it. Sparse
+# points are far dearer by differences; up to there it costs 1e-8 in LES.
+_CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
 _TILE_ROWS = 1024
 _TILE_BYTES = 1 << 26
 
@@ -35,9 +40,10 @@ class PointCloud:
 
     With many features, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i^T x_j` by a matrix
     product, after centring: otherwise what all points share eats the digits in which they
-    differ. With few features (up to 8), straight from the differences. Sparse points are filled
-    in and centred one tile at a time; very sparse ones (below 1 % non-zeros) stay sparse, and
-    uncentred.
+    differ. With few features (up to 8), and where some points lie so far out that the products
+    would lose the others' digits (`keep_digits`), straight from the differences. Sparse points
+    are filled in and centred one tile at a time; very sparse ones (below 1 % non-zeros) stay
+    sparse, and uncentred.
 
     Parameters
     ----------
@@ -48,7 +54,7 @@ class PointCloud:
     --------
     >>> cloud = PointCloud(np.array([[0.0], [1.0], [3.0]]))
     >>> cloud.values.ravel().round(2)
-    array([-1.33, -0.33,  1.67])
+    array([-1.,  0.,  2.])
     """
 
     _stays_sparse = False
@@ -58,7 +64,17 @@ class PointCloud:
         self.n_samples, self.n_features = (int(size) for size in points.shape)
         self.is_sparse = bool(sparse.issparse(points))
         self.values: Any = self._centred_sparse(points) if self.is_sparse else _centred(points)
-        self.few_features = not self.is_sparse and self.n_features <= _FEW_FEATURES
+        self.by_differences = not self.is_sparse and self.n_features <= _FEW_FEATURES
+
+    def keep_digits(self, scale: float) -> None:
+        """Go over to differences where products are too coarse for distances of this square.
+
+        Dearer by a factor of 2 (16 features) to 10 (thousands).
+        """
+        most = _CANCELLING_SPARSE if self.is_sparse else _CANCELLING
+        if not self.by_differences and float(self.norms.max()) > most * scale:
+            self.by_differences, self._stays_sparse = True, False
+            del self.norms  # those of very sparse points were not centred
 
     @property
     def tile_rows(self) -> int:
@@ -81,6 +97,10 @@ class PointCloud:
 
     def mean_squared_distance(self) -> float:
         """Return the mean over the whole N×N matrix, 2 Σ‖xᵢ - x̄‖² / N, in O(N d)."""
+        if not self.is_sparse:
+            mean = self.values.mean(axis=0)
+            parts = [squared_norms(self.values[part] - mean).sum() for part in self.slices()]
+            return 2.0 * float(np.sum(parts)) / self.n_samples
         if not self._stays_sparse:
             return 2.0 * float(self.norms.sum()) / self.n_samples
         # Not centred: the entries that are stored, then the zeros of every column.
@@ -146,18 +166,15 @@ class PointCloud:
         results = workers.over_rows(tile.shape[0], task)
         return sum(below for below, _ in results), [values for _, values in results]
 
-    @cached_property
+    @property
     def _offsets(self) -> FloatArray:
-        """The squared norms that turn products into distances; none for few features."""
-        return np.zeros(self.n_samples) if self.few_features else self.norms
+        """The squared norms that turn products into distances; none for differences."""
+        return np.zeros(self.n_samples) if self.by_differences else self.norms
 
     @cached_property
     def _padded(self) -> FloatArray:
         """The points with zero features up to a multiple of four, as the loops want them."""
-        n_padded = -(-max(self.n_features, 1) // 4) * 4
-        padded = np.zeros((self.n_samples, n_padded))
-        padded[:, : self.n_features] = self.values
-        return padded
+        return _padded(self.values)
 
     @cached_property
     def _transposed(self) -> FloatArray:
@@ -168,15 +185,17 @@ class PointCloud:
 
         BLAS brings its own threads, so its product is done at once and the task is empty.
         """
-        if self.few_features:
+        if self.by_differences:
             from . import kernels
 
-            points = self._padded[rows]
+            if self.is_sparse:
+                points, start = _padded(self._rows(rows)), 0
+                across = np.ascontiguousarray(_padded(self._rows(columns)).T)
+            else:
+                points, across, start = self._padded[rows], self._transposed, columns.start
 
             def fill(part: slice) -> None:
-                kernels.products_from_points(
-                    points[part], self._transposed, columns.start, out[part]
-                )
+                kernels.products_from_points(points[part], across, start, out[part])
 
             return fill
         if self._stays_sparse:
@@ -209,16 +228,26 @@ class PointCloud:
 
 
 def _centred(points: FloatArray) -> FloatArray:
-    """Return float64 points minus their mean, refusing what squares cannot hold."""
+    """Return float64 points minus their median, refusing what squares cannot hold.
+
+    The median of up to 1000 rows or so, in every feature: unlike the mean it lies among the
+    points when some are far away, so subtracting it rounds off nothing of theirs.
+    """
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
         return values
     require_representable(float(np.abs(values).max()), smallest=0.0)
-    constant = np.ptp(values, axis=0) == 0
-    values -= values.mean(axis=0)
-    values[:, constant] = 0.0  # the mean of equal numbers is off by a rounding
+    values -= np.median(values[:: -(-len(values) // 1000)], axis=0)
     require_representable(float(np.abs(values).max()))
     return values
+
+
+def _padded(points: FloatArray) -> FloatArray:
+    """Return the points with zero features up to a multiple of four."""
+    n_samples, n_features = points.shape
+    padded = np.zeros((n_samples, -(-max(n_features, 1) // 4) * 4))
+    padded[:, :n_features] = points
+    return padded
 
 
 def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from .._check import FloatArray
@@ -104,10 +105,18 @@ def _choose(n_samples: int) -> npt.NDArray[np.int64]:
 
 
 def _squared(points: Any, references: npt.NDArray[np.int64], step: int = _BLOCK) -> Any:
-    """Yield blocks of rows with their squared distances to the references."""
+    """Yield blocks of rows with their squared distances to the references.
+
+    Dense points are centred on the median, which outliers cannot move: otherwise what all
+    points share eats the digits in which they differ.
+    """
     from sklearn.metrics.pairwise import euclidean_distances
 
     chosen = points[references]
+    centre = 0.0 if sparse.issparse(points) else np.median(chosen, axis=0)
     for start in range(0, points.shape[0], step):
         rows = slice(start, min(start + step, points.shape[0]))
-        yield rows, euclidean_distances(points[rows], chosen, squared=True)
+        if sparse.issparse(points):
+            yield rows, euclidean_distances(points[rows], chosen, squared=True)
+        else:
+            yield rows, euclidean_distances(points[rows] - centre, chosen - centre, squared=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from ..operators.diffusion import DiffusionOperator
 from ..operators.memory import available_memory
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
-from .krylov import Krylov
+from .krylov import Krylov, warn_if_missed
 from .landmarks import Landmarks
 from .nystrom import Nystrom
 
@@ -70,14 +69,11 @@ class Auto(EigenSolver):
             if found is not None:
                 return _told(found, "landmarks", f"up to {affordable:.0f} landmarks are cheapest")
             why = f"{why}; the residual of landmarks falls too slowly"
-        if isinstance(solver, Exact):
+        if not isinstance(solver, Krylov):
             return _told(solver.solve(operator, k, accuracy, rng), "exact", why)
-        with warnings.catch_warnings(record=True) as missed:
-            warnings.simplefilter("always")
-            found = solver.solve(operator, k, accuracy, rng)
-        if not missed or not _fits(operator):
-            for warning in missed:
-                warnings.warn(warning.message, stacklevel=2)
+        found = solver.attempt(operator, k, accuracy, rng)
+        if found.stats["converged"] or not _fits(operator):
+            warn_if_missed(found, accuracy)
             return _told(found, "krylov", why)
         return _told(
             Exact().solve(operator, k, accuracy, rng), "exact", "krylov did not reach tol"

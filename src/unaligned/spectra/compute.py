@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,13 @@ from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import one_blas
-from ..errors import DegenerateDataError, IndefiniteWarning, InputError, RecipeMismatchError
+from ..errors import (
+    DegenerateDataError,
+    IndefiniteWarning,
+    InputError,
+    RecipeMismatchError,
+    warn,
+)
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
 from ..operators.diffusion import build_operator
@@ -78,7 +84,7 @@ def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) 
 
 
 def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signature:
-    k = settings.n_eigenvalues or min(DEFAULT_EIGENVALUES, dataset.n_samples)
+    k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
     require_enough(k, dataset)
     started = time.perf_counter()
     operator, aside = operator_of(dataset, settings.kernel)
@@ -93,7 +99,8 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
     # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
     gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
     accuracy = Accuracy(gamma, settings.tol)
-    spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
+    with _named(dataset.label):
+        spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
     solved = time.perf_counter()
     if isinstance(settings.gamma, str):
         gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
@@ -122,12 +129,11 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
 def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
     negative = spectrum.stats.get("negative_mass", 0.0)
     if not operator.definite and negative > _NEGATIVE_MASS:
-        warnings.warn(
+        warn(
             f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
             "spectrum's mass is negative and counts as 0. Euclidean-like metrics without "
             "n_neighbors have no such loss.",
             IndefiniteWarning,
-            stacklevel=2,
         )
 
 
@@ -152,7 +158,8 @@ def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, 
         raise DegenerateDataError(
             f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
         )
-    values = dataset.prepared()
+    with _named(dataset.label):
+        values = dataset.prepared()
     aside = np.empty(0, dtype=np.int64)
     if kernel.robust:
         if dataset.kind != "points":
@@ -162,14 +169,38 @@ def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, 
     if dataset.kind == "spd":
         values = values.toarray() if sparse.issparse(values) else values
         _require_psd(values, dataset.label)
-    try:
+    with _named(dataset.label):
         return build_operator(values, dataset.kind, kernel), aside
+
+
+@contextmanager
+def _named(label: str) -> Iterator[None]:
+    """Say of which dataset an error speaks."""
+    try:
+        yield
     except InputError as error:
-        raise type(error)(f"{dataset.label}: {error}") from error
+        raise type(error)(f"{label}: {error}") from error
+
+
+def default_eigenvalues(datasets: Sequence[Dataset], kernel: KernelSettings) -> int:
+    """Return min(200, the smallest N), N being what `robust` leaves of a dataset."""
+    return min([DEFAULT_EIGENVALUES, *(_rows_left(dataset, kernel) for dataset in datasets)])
+
+
+def _rows_left(dataset: Dataset, kernel: KernelSettings) -> int:
+    n_samples = dataset.n_samples
+    # Four fifths of the rows are never set aside, so a large dataset needs no look.
+    if not kernel.robust or dataset.kind != "points" or n_samples >= 5 * DEFAULT_EIGENVALUES:
+        return n_samples
+    return n_samples - int(outlying_rows(dataset.prepared()).sum())
 
 
 def _require_psd(matrix: FloatArray, label: str) -> None:
-    shift = 1e-10 * max(float(np.trace(matrix)), np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        trace = float(np.trace(matrix))
+    if not np.isfinite(trace):
+        raise InputError(f"{label} of kind 'spd' has a trace that overflows. Rescale it.")
+    shift = 1e-10 * max(trace, np.finfo(np.float64).tiny)
     try:
         cholesky(matrix + shift * np.eye(matrix.shape[0]), overwrite_a=True)
     except LinAlgError:

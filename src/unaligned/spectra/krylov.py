@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from .. import _check
 from .._check import FloatArray
-from ..errors import AccuracyWarning
+from ..errors import AccuracyWarning, warn
 from ..operators.base import PSDOperator
 from ._lanczos import EPS, PROBE_STEPS, PROBE_WIDTH, BlockLanczos, complement_norm
 from .base import Accuracy, EigenSolver, Spectrum, rounding_error
@@ -90,6 +89,18 @@ class Krylov(EigenSolver):
         rng: np.random.Generator,
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues to `accuracy`, if the budget allows."""
+        spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
+        warn_if_missed(spectrum, accuracy)
+        return spectrum
+
+    def attempt(
+        self,
+        operator: PSDOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+    ) -> Spectrum:
+        """Do as `solve`, but leave it to the caller to look at `stats["converged"]`."""
         n, k = operator.n_samples, min(n_eigenvalues, operator.n_samples)
         width = min(n, self.block_size or min(max(k // 6, 8), 40))
         limit = min(n, self.max_columns or max(10 * k, 1000))
@@ -108,6 +119,18 @@ class Krylov(EigenSolver):
                 return judge.finished(spectrum)
             # A check costs O(m² b), which is nothing beside O(N² b) until m nears N.
             check_at = int((1.08 + 0.3 * basis.columns / n) * basis.columns) + 1
+
+
+def warn_if_missed(spectrum: Spectrum, accuracy: Accuracy) -> None:
+    """Say that `tol` was not reached, by how much, and what can be done."""
+    if not spectrum.stats["converged"]:
+        bound = spectrum.total_log_error(accuracy.gamma)
+        warn(
+            f"krylov stopped at {spectrum.stats['columns']} columns with an error bound of "
+            f"{bound:.2g} on log(λ + γ), above tol={accuracy.tol:g}. Raise max_columns or tol, "
+            "lower n_eigenvalues, or take solver='exact'.",
+            AccuracyWarning,
+        )
 
 
 def affordable_shift(theta: FloatArray, gamma: float, budget: float) -> float:
@@ -206,17 +229,8 @@ class _Judge:
         return self._best_effort(now) if final and found is None else found
 
     def finished(self, spectrum: Spectrum) -> Spectrum:
-        """Return the spectrum with its statistics, and warn where `tol` was not reached."""
-        bound = spectrum.total_log_error(self.accuracy.gamma)
-        converged = bound <= self.accuracy.tol
-        if not converged:
-            warnings.warn(
-                f"krylov stopped at {self.basis.columns} columns with an error bound of "
-                f"{bound:.2g} on log(λ + γ), above tol={self.accuracy.tol:g}. Raise "
-                "max_columns or tol, lower n_eigenvalues, or take solver='exact'.",
-                AccuracyWarning,
-                stacklevel=3,
-            )
+        """Return the spectrum with its statistics."""
+        converged = spectrum.total_log_error(self.accuracy.gamma) <= self.accuracy.tol
         negative = np.maximum(-self.now.ritz, 0.0).sum()
         stats = {
             "columns": self.basis.columns,

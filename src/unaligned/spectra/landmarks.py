@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -12,7 +11,7 @@ from scipy.linalg import eigvalsh
 
 from .. import _check
 from .._check import FloatArray
-from ..errors import AccuracyWarning, DegenerateDataError, InputError
+from ..errors import AccuracyWarning, DegenerateDataError, InputError, warn
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
 from ._cholesky import (
@@ -351,9 +350,8 @@ def _warn(bound: float, tol: float, landmarks: int, *, rounding: bool) -> None:
         if rounding
         else "Raise max_landmarks or tol, or take solver='krylov' or 'exact'."
     )
-    warnings.warn(
+    warn(
         f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with "
         f"{landmarks} landmarks; tol={tol:g} was asked for. {remedy}",
         AccuracyWarning,
-        stacklevel=4,
     )
