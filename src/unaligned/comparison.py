@@ -30,8 +30,9 @@ from .intake import (
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
-from .metrics.imd import IMDDiffusion
+from .metrics.imd import IMD, IMDDiffusion
 from .metrics.les import LES
+from .metrics.netlsd import NetLSD
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -43,7 +44,16 @@ DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 
 DISTANCES: dict[str, type[Distance]] = {
     cls.name: cls
-    for cls in (LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW)
+    for cls in (
+        LES,
+        IMDDiffusion,
+        LogEuclidean,
+        AffineInvariant,
+        Euclidean,
+        SpectralGW,
+        IMD,
+        NetLSD,
+    )
 }
 
 _SIZE_RATIO = 4.0

@@ -18,6 +18,8 @@ OPTIONS = {
     "affine-invariant": {},
     "euclidean": {},
     "spectral-gw": {},
+    "imd": {"method": "exact"},
+    "netlsd": {},
 }
 SEEDS = range(3)
 
