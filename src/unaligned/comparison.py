@@ -33,6 +33,7 @@ from .metrics.callable import CallableDistance
 from .metrics.imd import IMD, IMDDiffusion
 from .metrics.les import LES
 from .metrics.netlsd import NetLSD
+from .metrics.shape_dna import ShapeDNA
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -53,6 +54,7 @@ DISTANCES: dict[str, type[Distance]] = {
         SpectralGW,
         IMD,
         NetLSD,
+        ShapeDNA,
     )
 }
 

@@ -20,6 +20,7 @@ OPTIONS = {
     "spectral-gw": {},
     "imd": {"method": "exact"},
     "netlsd": {},
+    "shape-dna": {"n_eigenvalues": 15},
 }
 SEEDS = range(3)
 
