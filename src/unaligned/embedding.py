@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +15,7 @@ from .operators.base import MatrixOperator
 from .operators.diffusion import DiffusionOperator
 
 METHODS = ("mds", "metric-mds", "diffusion")
-AGGREGATORS = {"mean": np.mean, "min": np.min, "max": np.max}
+AGGREGATORS: dict[str, Callable[..., Any]] = {"mean": np.mean, "min": np.min, "max": np.max}
 CORRELATIONS = ("pearson", "spearman")
 
 
@@ -103,7 +106,7 @@ def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
 
     .. math:: \mathcal{A}(\{d(X^{(\ell)}, X')\}_{\ell=1}^n)
 
-    with the mean (Table 1), the minimum or the maximum (Appendix D) for 𝒜.
+    with the mean [table:meta-mean], the minimum or the maximum for 𝒜.
 
     Parameters
     ----------
@@ -168,7 +171,8 @@ def _numbers(values: npt.ArrayLike, n: int) -> FloatArray:
         ) from None
     if numbers.shape != (n,):
         raise InputError(
-            f"values must be one number for each of the {n} datasets; shape {numbers.shape} arrived."
+            f"values must be one number for each of the {n} datasets; shape {numbers.shape} "
+            "arrived."
         )
     if not np.all(np.isfinite(numbers)):
         raise InputError("values must be finite; there is NaN or infinity among them.")

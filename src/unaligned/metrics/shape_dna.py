@@ -38,8 +38,9 @@ class ShapeDNA(SpectralDistance):
     surface's own Laplacian (Sharp and Crane, 2020) times its area: a `Mesh` with its faces
     (`unaligned.data.mesh`), or a cloud of points in three columns.
 
-    Does not notice the order of rows, rotation, translation or scale. From W it shares its
-    signatures with `les`; γ plays no part. One spectrum per dataset, 50 operations per pair.
+    Does not notice the order of rows, rotation, translation or scale, except that the triangles
+    made for a cloud depend a little on order and rotation (about 1 % of a distance between
+    different shapes). From W it shares its signatures with `les`; γ plays no part. One spectrum per dataset, 50 operations per pair.
 
     Attributes
     ----------

@@ -67,12 +67,15 @@ def _laplacian(vertices: FloatArray, faces: Any | None) -> tuple[Any, FloatArray
         import robust_laplacian
     except ImportError:
         raise MissingExtraError("robust_laplacian", "topology", "laplacian='robust'") from None
+    vertices = vertices - vertices.mean(axis=0)  # the triangles of a cloud depend on the origin
     if faces is None:
         L, M = robust_laplacian.point_cloud_laplacian(vertices)
     else:
         L, M = robust_laplacian.mesh_laplacian(vertices, faces)
     mass = np.asarray(M.diagonal(), dtype=np.float64)
-    bad = int((~(mass > 0)).sum())
+    # The package gives a vertex without faces a made-up area.
+    loose = 0 if faces is None else len(vertices) - np.unique(faces).size
+    bad = loose or int((~(mass > 0)).sum())
     if bad or not np.all(np.isfinite(L.data)):
         raise DegenerateDataError(
             f"{bad} of {mass.size} vertices have no area around them, so the surface's Laplacian "
