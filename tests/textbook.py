@@ -28,12 +28,14 @@ def imd(a, b):
 
 def netlsd_heat(A, normalization):
     times, n = np.logspace(-2, 2, 250), len(A)
-    trace = np.array([np.exp(-t * laplacian_eigenvalues(A)).sum() for t in times])
+    eigenvalues = laplacian_eigenvalues(A)
+    trace = np.array([np.exp(-t * eigenvalues).sum() for t in times])
     return trace / {"empty": n, "complete": 1 + (n - 1) * np.exp(-times), "none": 1}[normalization]
 
 
 def netlsd_wave(A, normalization):
     times, n = np.linspace(0, 2 * np.pi, 250), len(A)
-    trace = np.array([np.exp(-1j * t * laplacian_eigenvalues(A)).sum() for t in times])
+    eigenvalues = laplacian_eigenvalues(A)
+    trace = np.array([np.exp(-1j * t * eigenvalues).sum() for t in times])
     over = {"empty": n, "complete": 1 + (n - 1) * np.exp(-1j * times), "none": 1}
     return trace / over[normalization]
