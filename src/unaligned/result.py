@@ -189,8 +189,10 @@ class Comparison:
         --------
         >>> import unaligned as ua
         >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
-        >>> rings = {str(w): np.c_[np.cos(angles), w * np.sin(angles)] for w in (1, 2, 4, 8)}
-        >>> ua.compare(rings, n_eigenvalues=20).correlate([0, 1, 2, 3]) > 0.9
+        >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
+        >>> x, y = np.cos(angles), np.sin(angles)
+        >>> rings = {name: np.c_[x, width * y] for name, width in widths.items()}
+        >>> ua.compare(rings, n_eigenvalues=20).correlate(widths) > 0.9
         True
         """
         from .embedding import correlate  # upward, at call time only
