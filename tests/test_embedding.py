@@ -1,11 +1,12 @@
 """Maps of a distance matrix."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
 import unaligned as ua
-from unaligned.embedding import METHODS, embed
+from unaligned.embedding import METHODS, aggregate, correlate, embed
 from unaligned.errors import InputError, InputTypeError
 
 SEEDS = range(4)
@@ -107,3 +108,72 @@ def test_signs_are_fixed(method):
 def test_wrong_arguments_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         embed(distances_of(np.arange(4.0)[:, None]), **options)
+
+
+@pytest.mark.parametrize("how", ["mean", "min", "max"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_aggregate_sums_up_the_references_of_each_dataset(how, seed):
+    rng = np.random.default_rng(seed)
+    new, known = ([rng.normal(size=(40, d)) for d in dims] for dims in ((2, 3, 4), (2, 5)))
+    result = ua.compare(new, known, n_eigenvalues=15)
+    found = result.aggregate(how)
+    assert list(found.index) == list(result.names)
+    assert np.allclose(found, getattr(result.to_frame(), how)(axis=1))
+    assert np.array_equal(found, aggregate(result.distances, how))
+
+
+def test_aggregate_needs_references_and_a_known_way():
+    clouds = [np.random.default_rng(i).normal(size=(30, 2)) for i in range(3)]
+    with pytest.raises(InputError, match=r"aggregate\(\).*compare\(datasets, references\)"):
+        ua.compare(clouds, n_eigenvalues=9).aggregate()
+    with pytest.raises(InputError, match=r"how='meen' is not known. Did you mean 'mean'"):
+        ua.compare(clouds, clouds[:1], n_eigenvalues=9).aggregate("meen")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_correlations_are_those_of_scipy(seed):
+    from scipy.stats import pearsonr, spearmanr
+
+    rng = np.random.default_rng(seed)
+    D, values = distances_of(rng.normal(size=(9, 2))), rng.integers(5, size=9)
+    pairs = np.triu_indices(9, 1)
+    gaps = np.abs(values[pairs[0]] - values[pairs[1]])
+    for method, reference in (("pearson", pearsonr), ("spearman", spearmanr)):
+        expected = reference(D[pairs], gaps).statistic
+        assert correlate(D, values, method) == pytest.approx(expected, abs=1e-12)
+
+
+def test_values_go_by_name_or_by_order():
+    clouds = {f"{d}": np.random.default_rng(d).normal(size=(60, d)) for d in (1, 2, 3, 6)}
+    result = ua.compare(clouds, n_eigenvalues=20)
+    by_order = result.correlate([1, 2, 3, 6])
+    shuffled = {"6": 6, "2": 2, "1": 1, "3": 3, "other": 9}
+    assert result.correlate(shuffled) == by_order
+    assert result.correlate(pd.Series(shuffled)) == by_order
+    assert -1 <= by_order <= 1
+    with pytest.raises(InputError, match="values has no number for dataset '3'"):
+        result.correlate({"1": 1, "2": 2, "6": 6})
+    with pytest.raises(InputError, match=r"correlate\(\) needs distances within one collection"):
+        ua.compare(clouds, clouds, n_eigenvalues=20).correlate([1, 2, 3, 6])
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "error", "message"),
+    [
+        ([1, 2, 3], {}, InputError, r"one number for each of the 4 datasets; shape \(3,\)"),
+        ([1, 2, 3, np.nan], {}, InputError, "must be finite"),
+        (list("abcd"), {}, InputTypeError, "must be numbers"),
+        ([1, 1, 1, 1], {}, InputError, "All differences of values are equal"),
+        ([1, 2, 3, 4], {"method": "kendall"}, InputError, "method='kendall' is not known"),
+    ],
+)
+def test_values_that_cannot_be_correlated_are_refused(values, options, error, message):
+    with pytest.raises(error, match=message):
+        correlate(distances_of(np.arange(4.0)[:, None]), values, **options)
+
+
+def test_equal_distances_and_two_datasets_have_no_correlation():
+    with pytest.raises(InputError, match=r"All distances are equal \(1\)"):
+        correlate(1 - np.eye(4), [1, 2, 3, 5])
+    with pytest.raises(InputError, match="at least 3 datasets; there are 2"):
+        correlate(1 - np.eye(2), [1, 2])

@@ -31,8 +31,10 @@ from .intake import (
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
-from .metrics.imd import IMDDiffusion
+from .metrics.imd import IMD, IMDDiffusion
 from .metrics.les import LES
+from .metrics.netlsd import NetLSD
+from .metrics.shape_dna import ShapeDNA
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -44,7 +46,17 @@ DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 
 DISTANCES: dict[str, type[Distance]] = {
     cls.name: cls
-    for cls in (LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW)
+    for cls in (
+        LES,
+        IMDDiffusion,
+        LogEuclidean,
+        AffineInvariant,
+        Euclidean,
+        SpectralGW,
+        IMD,
+        NetLSD,
+        ShapeDNA,
+    )
 }
 
 _SIZE_RATIO = 4.0

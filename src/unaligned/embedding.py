@@ -1,16 +1,22 @@
-"""What a matrix of distances looks like: maps of it."""
+"""What a matrix of distances says: maps, aggregates, correlations."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from . import _check
 from ._check import FloatArray, RNGLike
-from .errors import InputError
+from .errors import InputError, InputTypeError
 from .operators.base import MatrixOperator
 from .operators.diffusion import DiffusionOperator
 
 METHODS = ("mds", "metric-mds", "diffusion")
+AGGREGATORS: dict[str, Callable[..., Any]] = {"mean": np.mean, "min": np.min, "max": np.max}
+CORRELATIONS = ("pearson", "spearman")
 
 
 def embed(
@@ -93,6 +99,86 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     eigenvalues, U = np.linalg.eigh(operator.to_dense() - 3.0 * np.outer(first, first))
     leading = np.arange(eigenvalues.size - 1, eigenvalues.size - 1 - n_components, -1)
     return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / root_degree[:, None])
+
+
+def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
+    r"""Return how unlike all references each dataset is, one number per row (Section 5.3).
+
+    .. math:: \mathcal{A}(\{d(X^{(\ell)}, X')\}_{\ell=1}^n)
+
+    with the mean [table:meta-mean], the minimum or the maximum for 𝒜.
+
+    Parameters
+    ----------
+    distances
+        Shape (n, m): datasets × references.
+    how
+        `"mean"`, `"min"` or `"max"`.
+
+    Examples
+    --------
+    >>> aggregate(np.array([[1.0, 3.0], [4.0, 8.0]]))
+    array([2., 6.])
+    """
+    combined: FloatArray = AGGREGATORS[_check.one_of("how", how, AGGREGATORS)](distances, axis=1)
+    return combined
+
+
+def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pearson") -> float:
+    """Return the correlation of distances with differences of a number known of each dataset.
+
+    Over all pairs i < j, of the distance and :math:`|v_i - v_j|`, such as the time between two
+    samplings in Section 5.2. Pairs that share a dataset are not independent: this measures
+    agreement, and no p-value belongs to it.
+
+    Parameters
+    ----------
+    distances
+        Shape (n, n), symmetric.
+    values
+        Shape (n,): the number v of each dataset.
+    method
+        `"pearson"`, or `"spearman"` (of ranks).
+
+    Examples
+    --------
+    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
+    >>> round(correlate(line, [10.0, 11.0, 13.0]), 6)
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    method = _check.one_of("method", method, CORRELATIONS)
+    numbers = _numbers(values, distances.shape[0])
+    i, j = np.triu_indices(numbers.size, k=1)
+    first, second = distances[i, j], np.abs(numbers[i] - numbers[j])
+    for name, constant in (("distances", first), ("differences of values", second)):
+        if np.ptp(constant) == 0:
+            raise InputError(f"All {name} are equal ({constant[0]:g}), so no correlation exists.")
+    if method == "spearman":
+        first, second = rankdata(first), rankdata(second)
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def _numbers(values: npt.ArrayLike, n: int) -> FloatArray:
+    """Return one finite number for each of n datasets, n being at least 3."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError(
+            f"values={values!r} must be numbers, one for each dataset. "
+            "Turn dates into days, and categories into nothing: they have no difference."
+        ) from None
+    if numbers.shape != (n,):
+        raise InputError(
+            f"values must be one number for each of the {n} datasets; shape {numbers.shape} "
+            "arrived."
+        )
+    if not np.all(np.isfinite(numbers)):
+        raise InputError("values must be finite; there is NaN or infinity among them.")
+    if n < 3:
+        raise InputError(f"A correlation needs at least 3 datasets; there are {n}.")
+    return numbers
 
 
 def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArray:

@@ -158,6 +158,60 @@ class Comparison:
         merged: FloatArray = linkage(squareform(square, checks=False), method, True)
         return merged
 
+    def aggregate(self, how: str = "mean") -> pd.Series[float]:
+        """Return how unlike the references each dataset is; see `embedding.aggregate`.
+
+        Examples
+        --------
+        >>> import unaligned as ua
+        >>> rng = np.random.default_rng(0)
+        >>> known = {"a": rng.normal(size=(99, 2)), "b": rng.normal(size=(99, 2))}
+        >>> new = {"alike": rng.normal(size=(99, 2)), "unlike": rng.normal(size=(99, 9))}
+        >>> ua.compare(new, known, n_eigenvalues=20).aggregate("min").idxmax()
+        'unlike'
+        """
+        import pandas as pd
+
+        from .embedding import aggregate  # upward, at call time only
+
+        if self.is_square:
+            raise InputError(
+                "aggregate() sums up distances to references, and this comparison is within one "
+                "collection. Write compare(datasets, references)."
+            )
+        return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
+
+    def correlate(self, values: Any, method: str = "pearson") -> float:
+        """Return how distances agree with differences of a number; see `embedding.correlate`.
+
+        Parameters
+        ----------
+        values
+            The number of each dataset, such as its time: a dict or a Series by name, or a
+            sequence in the order of `names`.
+        method
+            `"pearson"` or `"spearman"`.
+
+        Examples
+        --------
+        >>> import unaligned as ua
+        >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
+        >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
+        >>> x, y = np.cos(angles), np.sin(angles)
+        >>> rings = {name: np.c_[x, width * y] for name, width in widths.items()}
+        >>> ua.compare(rings, n_eigenvalues=20).correlate(widths) > 0.9
+        True
+        """
+        from .embedding import correlate  # upward, at call time only
+
+        square = self._square("correlate")
+        if hasattr(values, "keys"):
+            missing = [name for name in self.names if name not in values.keys()]  # noqa: SIM118
+            if missing:
+                raise InputError(f"values has no number for dataset {missing[0]!r}.")
+            values = [values[name] for name in self.names]
+        return correlate(square, values, method)
+
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
         """Draw the comparison; `kind` is heatmap, embedding, spectra or dendrogram."""
         from . import figures  # upward, at call time only

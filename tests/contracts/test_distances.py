@@ -18,6 +18,9 @@ OPTIONS = {
     "affine-invariant": {},
     "euclidean": {},
     "spectral-gw": {},
+    "imd": {"method": "exact"},
+    "netlsd": {},
+    "shape-dna": {"n_eigenvalues": 15},
 }
 SEEDS = range(3)
 

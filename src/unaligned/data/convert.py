@@ -179,6 +179,20 @@ def _from_anndata(data: Any, label: str) -> npt.NDArray[Any]:
     )
 
 
+def _from_networkx(data: Any, label: str) -> Values:
+    """Return the adjacency matrix, nodes in the graph's own order, edges by their `weight`."""
+    import networkx
+
+    if len(data) == 0:
+        raise InputError(f"{label} is empty: the graph has no nodes.")
+    return _canonical_csr(networkx.to_scipy_sparse_array(data, dtype=np.float64))
+
+
+def is_network(data: Any) -> bool:
+    """Return whether this is a networkx graph, without importing networkx."""
+    return any(base.__module__.partition(".")[0] == "networkx" for base in type(data).__mro__)
+
+
 def _columns(columns: list[npt.NDArray[Any]], label: str) -> npt.NDArray[Any]:
     if not columns:
         raise InputError(f"{label} is empty: it has no columns.")
@@ -200,4 +214,5 @@ _BY_MODULE = {
     "pyarrow": _from_arrow,
     "torch": _from_torch,
     "anndata": _from_anndata,
+    "networkx": _from_networkx,
 }

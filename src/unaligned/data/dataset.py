@@ -15,7 +15,7 @@ from scipy import sparse
 from .. import _check
 from .._check import FloatArray
 from ..errors import DataWarning, InputError, warn
-from .convert import to_values
+from .convert import is_network, to_values
 from .preprocess import Step, Values, apply_steps, parse_steps
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
@@ -36,7 +36,7 @@ class Dataset:
     kind
         `points`; `distances` (a distance matrix); `affinity` (a similarity matrix); `spd` (a
         symmetric positive semi-definite matrix, its eigenvalues taken as they are, such as a
-        covariance); `graph` (an adjacency matrix).
+        covariance); `graph` (an adjacency matrix, or a networkx graph).
     name
         How results call it.
     metadata
@@ -70,6 +70,11 @@ class Dataset:
         if self.preprocess and self.kind != "points":
             raise InputError(
                 f"preprocess={self.preprocess!r} works on kind 'points', not {self.kind!r}."
+            )
+        if self.kind != "graph" and is_network(self.values):
+            raise InputError(
+                f"{self.label} is a networkx graph, and kind={self.kind!r} is not. "
+                "Give it as Dataset(graph, kind='graph')."
             )
         values = to_values(self.values, self.label)
         values, dropped = self._without_missing(values)

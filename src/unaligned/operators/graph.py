@@ -48,7 +48,7 @@ class HeatKernel(PSDOperator):
     def __init__(self, adjacency: Any) -> None:
         super().__init__(int(adjacency.shape[0]))
         self.storage = "matrix-free"
-        self._step = _complement(adjacency)
+        self._step = normalised_adjacency(adjacency)
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         coefficients = 2.0 * ive(np.arange(_TERMS), 1.0)
@@ -86,7 +86,7 @@ class HeatKernel(PSDOperator):
         return np.concatenate([self.rows(p)[np.arange(p.size), p] for p in parts])
 
 
-def _complement(adjacency: Any) -> Any:
+def normalised_adjacency(adjacency: Any) -> Any:
     """Return I - L = D^-1/2 A D^-1/2, with 1 on the diagonal for isolated nodes."""
     degree = np.asarray(adjacency.sum(axis=1), dtype=np.float64).ravel()
     isolated = degree <= 0

@@ -1,0 +1,195 @@
+"""shape-dna: against a dense version, bounds, invariances, surfaces."""
+
+import builtins
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from reference import diffusion_of_points, eigenvalues
+from unaligned.data.mesh import Mesh
+from unaligned.errors import DegenerateDataError, InputError, MissingExtraError, NotApplicableError
+
+SEEDS = range(4)
+
+
+def clouds(seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(90, 8)), rng.normal(size=(120, 12))
+
+
+def sphere(n):
+    """Return points spread evenly over the unit sphere, (n, 3): a spiral."""
+    z = np.linspace(1 - 1 / n, 1 / n - 1, n)
+    turn = np.arange(n) * np.pi * (3 - np.sqrt(5))
+    return np.column_stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z])
+
+
+def sphere_mesh(n, **options):
+    from scipy.spatial import ConvexHull
+
+    points = sphere(n)
+    return Mesh(points, faces=ConvexHull(points).simplices, **options)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_it_is_the_first_fifty_ratios(seed):
+    a, b = clouds(seed)
+    gaps = [1 - eigenvalues(diffusion_of_points(x), 50) for x in (a, b)]
+    expected = np.linalg.norm(np.subtract(*(g / g[1] for g in gaps)))
+    assert ua.distance(a, b, "shape-dna") == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_order_rotation_translation_and_scale_do_not_matter(seed):
+    a = clouds(seed)[0]
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    moved = 0.01 * rng.permutation(a) @ Q + 5.0
+    assert ua.distance(a, moved, "shape-dna") == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_error_bound_of_an_approximate_spectrum_holds(seed):
+    rng = np.random.default_rng(seed)
+    pair = [rng.normal(size=(400, d)) for d in (2, 3)]
+    exact = ua.compare(pair, distance="shape-dna", solver="exact")
+    for solver in ("krylov", "landmarks", "nystrom"):
+        found = ua.compare(pair, distance="shape-dna", solver=solver, rng=seed)
+        gap = np.abs(found.distances - exact.distances)
+        assert np.all(gap <= found.error_bounds + exact.error_bounds)
+    assert exact.error_bounds.max() < 1e-9
+
+
+def test_it_shares_signatures_with_les():
+    a, b = (ua.signature(x, n_eigenvalues=50) for x in clouds(0))
+    assert ua.distance(a, b, "shape-dna") == ua.distance(*clouds(0), "shape-dna")
+    assert ua.compare(clouds(0), distance="shape-dna").signatures.keys() == {"0", "1"}
+
+
+def test_pieces_far_apart_are_zeros_that_nothing_is_divided_by():
+    rng = np.random.default_rng(0)
+    piece = rng.normal(size=(60, 2))
+    pieces = np.vstack([piece, piece + 1e3, piece - 1e3])
+    options = {"bandwidth": 1.0, "solver": "exact", "n_eigenvalues": 12}
+    spread = ua.compare([pieces, piece], distance="shape-dna", **options)
+    assert 0 < spread.distances[0, 1] < 20
+    assert np.isfinite(spread.error_bounds).all()
+
+
+def test_nothing_but_pieces_is_refused():
+    far = 1e3 * np.arange(12.0)[:, None]
+    with pytest.raises(DegenerateDataError, match="'a': all of the first 12 eigenvalues are 1"):
+        ua.distance(far, far + 1, "shape-dna", bandwidth=1.0)
+
+
+def test_small_collections_and_small_numbers():
+    rng = np.random.default_rng(0)
+    small = [rng.normal(size=(n, 2)) for n in (9, 20)]
+    assert ua.compare(small, distance="shape-dna").distance.settings.n_eigenvalues == 9
+    with pytest.raises(InputError, match="n_eigenvalues=2 must be at least 3"):
+        ua.distance(*small, "shape-dna", n_eigenvalues=2)
+    with pytest.raises(InputError, match="needs at least 3 samples; dataset 'a' has 2"):
+        ua.distance(small[0][:2], small[1], "shape-dna")
+
+
+class TestSurfaces:
+    robust = pytest.importorskip("robust_laplacian")
+
+    def values(self, data, k=9):
+        result = ua.compare([data], distance="shape-dna", laplacian="robust", n_eigenvalues=k)
+        return next(iter(result._descriptors.values()))
+
+    @pytest.mark.parametrize("radius", [1.0, 30.0])
+    @pytest.mark.parametrize("n", [400, 1500], ids=["dense", "sparse"])
+    def test_the_sphere_has_its_known_eigenvalues(self, n, radius):
+        # l(l+1), each 2l+1 times, over the squared radius; the area is 4π times that square.
+        known = 4 * np.pi * np.array([0, *[2] * 3, *[6] * 5])
+        mesh = sphere_mesh(n)
+        mesh = Mesh(radius * np.asarray(mesh.values), faces=mesh.faces)
+        assert np.allclose(self.values(mesh), known, rtol=0.05, atol=1e-6)
+        assert np.allclose(self.values(radius * sphere(n)), known, rtol=0.1, atol=1e-6)
+
+    def test_dense_and_sparse_agree(self, monkeypatch):
+        mesh = sphere_mesh(400)
+        dense = self.values(mesh, 50)
+        monkeypatch.setattr("unaligned.spectra.surface._DENSE", 10)
+        assert np.allclose(self.values(mesh, 50), dense, rtol=1e-8, atol=1e-8)
+
+    def test_surfaces_are_told_apart_and_equal_ones_are_not(self):
+        mesh, cloud = sphere_mesh(600), sphere(600)
+        flat = cloud * [1.0, 1.0, 0.3]
+        options = {"distance": "shape-dna", "laplacian": "robust"}
+        names = {"mesh": mesh, "cloud": cloud, "flat": flat, "again": cloud.copy()}
+        result = ua.compare(names, **options)
+        assert result["cloud", "again"] == 0.0
+        assert result["cloud", "flat"] > 3 * result["cloud", "mesh"] > 0
+        assert np.isnan(result.error_bounds).all()
+
+    def test_order_and_motion_do_not_matter_to_a_mesh_and_little_to_a_cloud(self):
+        rng = np.random.default_rng(0)
+        order, Q = rng.permutation(600), np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        options = {"distance": "shape-dna", "laplacian": "robust"}
+        mesh, cloud = sphere_mesh(600), rng.normal(size=(600, 3)) * [3, 2, 1]
+        moved = Mesh(3 * mesh.values[order] @ Q + 1, faces=np.argsort(order)[mesh.faces])
+        assert ua.distance(mesh, moved, **options) < 1e-8
+        assert ua.distance(cloud, 3 * cloud + 1, **options) < 1e-6
+        turned = ua.distance(cloud, cloud[order] @ Q, **options)
+        assert turned < 0.05 * ua.distance(cloud, mesh, **options)
+
+    def test_the_same_vertices_with_other_faces_are_another_mesh(self):
+        mesh = sphere_mesh(200)
+        open_mesh = Mesh(mesh.values, faces=mesh.faces[20:])
+        assert mesh.fingerprint != open_mesh.fingerprint
+        assert ua.distance(mesh, open_mesh, "shape-dna", laplacian="robust") > 0.1
+        assert ua.distance(mesh, open_mesh, "shape-dna") == 0.0
+
+    def test_vertices_without_faces_are_refused(self):
+        mesh = sphere_mesh(100)
+        loose = Mesh(np.vstack([mesh.values, [[9.0, 9, 9]]]), faces=mesh.faces)
+        with pytest.raises(DegenerateDataError, match="'a': 1 of 101 vertices have no area"):
+            ua.distance(loose, mesh, "shape-dna", laplacian="robust")
+
+    def test_other_data_is_refused_with_the_reason(self):
+        with pytest.raises(NotApplicableError, match=r"points with three columns.*points with 8"):
+            ua.distance(*clouds(0), "shape-dna", laplacian="robust")
+        reduced = ua.distance(*clouds(0), "shape-dna", laplacian="robust", preprocess="pca:3")
+        assert reduced > 0
+        with pytest.raises(NotApplicableError, match="has 2 after preprocessing"):
+            ua.distance(*clouds(0), "shape-dna", laplacian="robust", preprocess="pca:2")
+        with pytest.raises(InputError, match="laplacian='robust' needs the data"):
+            ua.distance(ua.signature(clouds(0)[0]), sphere(90), "shape-dna", laplacian="robust")
+
+
+def test_a_missing_package_names_its_extra(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "robust_laplacian":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"robust_laplacian.*unaligned\[topology\]"):
+        ua.distance(sphere(60), sphere(70), "shape-dna", laplacian="robust")
+
+
+@pytest.mark.parametrize(
+    ("faces", "message"),
+    [
+        ([[0.0, 1, 2]], "whole numbers of shape"),
+        ([[0, 1, 2, 3]], "whole numbers of shape"),
+        ([[1, 2, 60]], "vertices 0 to 59.*faces - 1"),
+        (np.zeros((0, 3), int), "vertices 0 to 59"),
+    ],
+)
+def test_wrong_faces_are_refused(faces, message):
+    with pytest.raises(InputError, match=message):
+        Mesh(sphere(60), faces=faces)
+
+
+def test_a_mesh_has_three_columns_and_is_not_subsampled():
+    with pytest.raises(InputError, match="three columns"):
+        Mesh(np.zeros((9, 2)), faces=[[0, 1, 2]])
+    with pytest.raises(InputError, match="'m' is a mesh, and vertices drawn at random"):
+        sphere_mesh(50, name="m").subsample(10, np.random.default_rng(0))
