@@ -30,8 +30,11 @@ from .intake import (
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
+from .metrics.geometry_score import GeometryScore
 from .metrics.imd import IMDDiffusion
 from .metrics.les import LES
+from .metrics.mtd import MTD
+from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -43,7 +46,10 @@ DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 
 DISTANCES: dict[str, type[Distance]] = {
     cls.name: cls
-    for cls in (LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW)
+    for cls in (
+        *(LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW),
+        *(BottleneckH0, BottleneckH1, BottleneckH2, MTD, GeometryScore),
+    )
 }
 
 _SIZE_RATIO = 4.0
