@@ -71,7 +71,7 @@ class MTD(Distance):
             )
 
     def describe(self, dataset: Dataset, seed: int) -> tuple[Any, list[IndexArray]]:
-        """Return the points and, for each round, the rows as Q; the first of them are those as P."""
+        """Return the points and each round's rows as Q, of which the first are those as P."""
         optional("ripser", self.name)
         rng = dataset.generator(seed)
         size = min(self.other_batch_size, dataset.n_samples)
