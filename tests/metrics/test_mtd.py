@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from plain_persistence import loops
 
 import unaligned as ua
+from plain_persistence import loops
 from unaligned.errors import InputError, NotApplicableError
 from unaligned.metrics._persistence import pairwise, rips_bars
 from unaligned.metrics.mtd import MTD, cross_barcode_length
