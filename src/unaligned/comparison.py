@@ -31,10 +31,13 @@ from .intake import (
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
+from .metrics.geometry_score import GeometryScore
 from .metrics.imd import IMD, IMDDiffusion
 from .metrics.les import LES
+from .metrics.mtd import MTD
 from .metrics.netlsd import NetLSD
 from .metrics.shape_dna import ShapeDNA
+from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -56,6 +59,11 @@ DISTANCES: dict[str, type[Distance]] = {
         IMD,
         NetLSD,
         ShapeDNA,
+        BottleneckH0,
+        BottleneckH1,
+        BottleneckH2,
+        MTD,
+        GeometryScore,
     )
 }
 

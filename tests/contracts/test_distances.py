@@ -21,7 +21,15 @@ OPTIONS = {
     "imd": {"method": "exact"},
     "netlsd": {},
     "shape-dna": {"n_eigenvalues": 15},
+    "bottleneck-h0": {},
+    "bottleneck-h1": {},
+    "bottleneck-h2": {},
+    "mtd": {"batch_size": 20, "other_batch_size": 25, "n_rounds": 2},
+    "geometry-score": {"n_landmarks": 12, "gamma": 0.1, "n_rounds": 20},
 }
+NO_TRIANGLE = {"mtd", "geometry-score"}  # a divergence and a square
+SEES_SCALE = {"bottleneck-h0", "bottleneck-h1", "bottleneck-h2", "mtd"}
+DRAWS_ROWS = {"mtd", "geometry-score"}  # other values are other data, so other random rows
 SEEDS = range(3)
 
 
@@ -37,6 +45,11 @@ def test_the_table_is_complete():
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", OPTIONS)
 class TestEveryDistance:
+    @pytest.fixture(autouse=True)
+    def _with_its_extra(self, name):
+        for package in {"topology": ("gudhi", "ripser")}.get(DISTANCES[name].extra, ()):
+            pytest.importorskip(package, reason=f"{name} needs an extra")
+
     def test_is_a_finite_non_negative_float(self, name, seed):
         a, b, _ = clouds(seed)
         distance = ua.distance(a, b, name, **OPTIONS[name])
@@ -53,14 +66,19 @@ class TestEveryDistance:
         assert forward == pytest.approx(backward, rel=1e-6)
 
     def test_obeys_the_triangle_inequality(self, name, seed):
+        if name in NO_TRIANGLE:
+            pytest.skip("claims no triangle inequality")
         D = ua.compare(list(clouds(seed)), distance=name, **OPTIONS[name]).distances
         assert D[0, 2] <= D[0, 1] + D[1, 2] + 1e-9
 
     def test_does_not_notice_rotation_and_scale(self, name, seed):
-        # All of them see points through W alone, and W does not change.
+        # Most see points through W alone, and W does not change; others through distances.
+        if name in DRAWS_ROWS:
+            pytest.skip("moved data draws other rows; see tests/metrics")
         a, b, _ = clouds(seed)
         Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(4, 4)))[0]
-        moved = ua.distance(3.0 * a @ Q + 1.0, b, name, **OPTIONS[name])
+        scale = 1.0 if name in SEES_SCALE else 3.0
+        moved = ua.distance(scale * a @ Q + 1.0, b, name, **OPTIONS[name])
         assert moved == pytest.approx(ua.distance(a, b, name, **OPTIONS[name]), rel=1e-4)
 
     def test_is_repeatable_and_independent_of_jobs(self, name, seed):
