@@ -18,7 +18,7 @@ from ..operators.graph import normalised_adjacency
 from ._quadrature import Quadrature, lanczos_quadrature
 
 METHODS = ("auto", "slq", "exact")
-# `auto` takes all eigenvalues up to here: about half a second, and no noise.
+# `auto` takes all eigenvalues up to here: a second or two on one core, and no noise.
 EXACT_SAMPLES = 2000
 STANDARD_ERRORS = 3.0
 _BESSEL_TERMS = 80  # beyond these orders the Bessel functions of wave times are 0
