@@ -172,24 +172,3 @@ def test_a_missing_package_names_its_extra(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"robust_laplacian.*unaligned\[topology\]"):
         ua.distance(sphere(60), sphere(70), "shape-dna", laplacian="robust")
-
-
-@pytest.mark.parametrize(
-    ("faces", "message"),
-    [
-        ([[0.0, 1, 2]], "whole numbers of shape"),
-        ([[0, 1, 2, 3]], "whole numbers of shape"),
-        ([[1, 2, 60]], "vertices 0 to 59.*faces - 1"),
-        (np.zeros((0, 3), int), "vertices 0 to 59"),
-    ],
-)
-def test_wrong_faces_are_refused(faces, message):
-    with pytest.raises(InputError, match=message):
-        Mesh(sphere(60), faces=faces)
-
-
-def test_a_mesh_has_three_columns_and_is_not_subsampled():
-    with pytest.raises(InputError, match="three columns"):
-        Mesh(np.zeros((9, 2)), faces=[[0, 1, 2]])
-    with pytest.raises(InputError, match="'m' is a mesh, and vertices drawn at random"):
-        sphere_mesh(50, name="m").subsample(10, np.random.default_rng(0))

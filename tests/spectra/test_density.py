@@ -6,7 +6,6 @@ from scipy import sparse
 
 from textbook import laplacian_eigenvalues, neighbour_adjacency
 from unaligned.data.dataset import Dataset
-from unaligned.operators.adjacency import neighbour_graph
 from unaligned.spectra._quadrature import lanczos_quadrature
 from unaligned.spectra.density import laplacian_density
 
@@ -61,26 +60,6 @@ def test_blocks_of_probes_are_one_rule():
     rule = lanczos_quadrature(A, 4, 20, np.random.default_rng(0))
     assert rule.nodes.shape == (20, 4)
     assert np.unique(rule.nodes.round(9), axis=0).shape == (20, 4)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_graph_is_that_of_the_textbook(seed):
-    points = np.random.default_rng(seed).normal(size=(80, 4))
-    for offset in (0.0, 1e6):
-        found = neighbour_graph(points + offset, 5).toarray()
-        assert np.array_equal(found, neighbour_adjacency(points))
-    wide = np.random.default_rng(seed).normal(size=(80, 30))
-    assert np.array_equal(neighbour_graph(wide, 3).toarray(), neighbour_adjacency(wide, 3))
-    sparse_points = sparse.csr_array(wide)
-    assert np.array_equal(
-        neighbour_graph(sparse_points, 3).toarray(), neighbour_adjacency(wide, 3)
-    )
-
-
-def test_duplicates_are_neighbours_and_not_of_themselves():
-    graph = neighbour_graph(np.zeros((12, 2)), 5)
-    assert np.all(graph.diagonal() == 0)
-    assert np.all(graph.sum(axis=1) >= 5)
 
 
 @pytest.mark.parametrize("kernel", ["heat", "wave"])

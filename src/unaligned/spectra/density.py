@@ -18,7 +18,7 @@ from ..operators.graph import normalised_adjacency
 from ._quadrature import Quadrature, lanczos_quadrature
 
 METHODS = ("auto", "slq", "exact")
-# `auto` takes all eigenvalues up to here: about half a second, and no noise.
+# `auto` takes all eigenvalues up to here: a second or two on one core, and no noise.
 EXACT_SAMPLES = 2000
 STANDARD_ERRORS = 3.0
 _BESSEL_TERMS = 80  # beyond these orders the Bessel functions of wave times are 0
@@ -86,14 +86,15 @@ class SpectralDensity:
         The authors' code writes N for tr L, which isolated nodes make wrong.
         """
         samples = self._averages(np.exp(-times[:, None, None] * self.rule.nodes))
-        if not self.is_exact:
-            slope = times * np.exp(-times)
-            moments = (self.rule.nodes * self.rule.weights).sum(axis=1) - self.mean
-            samples += slope[:, None] * moments
+        if self.is_exact:
+            return self._exact(samples, times)
+        slope = times * np.exp(-times)
+        moments = (self.rule.nodes * self.rule.weights).sum(axis=1) - self.mean
+        samples += slope[:, None] * moments
         # e^{-tx} on [0, 2] has the Chebyshev coefficients 2 e^{-t} I_k(t), and they sum to 1.
         orders = np.arange(1, 2 * self.rule.n_steps)
         tail = 1.0 - ive(0, times) - 2.0 * ive(orders, times[:, None]).sum(axis=1)
-        return self._trace(samples, times, 2.0 * np.maximum(tail, 0.0))
+        return self._estimate(samples, times, 2.0 * np.maximum(tail, 0.0))
 
     def wave(self, times: FloatArray) -> Trace:
         """Return the complex tr(e^{-itL}) / N at these times.
@@ -101,24 +102,31 @@ class SpectralDensity:
         No control variate: the linear part of a wave is no likeness of it at large times.
         """
         samples = self._averages(np.exp(-1j * times[:, None, None] * self.rule.nodes))
+        if self.is_exact:
+            return self._exact(samples, times)
         first = 2 * self.rule.n_steps
         orders = np.arange(first, first + _BESSEL_TERMS)
         tail = 2.0 * np.abs(jv(orders, times[:, None])).sum(axis=1)
-        return self._trace(samples, times, 2.0 * tail)
+        return self._estimate(samples, times, 2.0 * tail)
 
     def _averages(self, values: FloatArray) -> FloatArray:
         averages: FloatArray = np.einsum("tpm,pm->tp", values, self.rule.weights)
         return averages
 
-    def _trace(self, samples: FloatArray, times: FloatArray, tail: FloatArray) -> Trace:
-        """Return the mean over probes, with a Gauss rule's error: twice the best polynomial's."""
+    def _exact(self, samples: FloatArray, times: FloatArray) -> Trace:
+        return Trace(samples[:, 0], np.zeros(times.size), self._rounding(times), self.n_samples)
+
+    def _estimate(self, samples: FloatArray, times: FloatArray, tail: FloatArray) -> Trace:
+        """Return the mean over probes; `tail` is a Gauss rule's error, twice a polynomial's."""
+        error = samples.std(axis=1, ddof=1) / np.sqrt(samples.shape[1])
+        truncation = tail + self._rounding(times)
+        return Trace(samples.mean(axis=1), error, truncation, self.n_samples)
+
+    def _rounding(self, times: FloatArray) -> FloatArray:
+        """Return what rounding does: that of eigenvalues (see `spectra.base`), times slopes."""
         eps = float(np.finfo(np.float64).eps)
-        rounding = (1.0 + 2.0 * times) * (np.sqrt(self.n_samples) + 12.0) * eps
-        if self.is_exact:
-            return Trace(samples[:, 0], np.zeros(times.size), rounding, self.n_samples)
-        n_probes = samples.shape[1]
-        error = samples.std(axis=1, ddof=1) / np.sqrt(n_probes)
-        return Trace(samples.mean(axis=1), error, tail + rounding, self.n_samples)
+        rounding: FloatArray = (1.0 + 2.0 * times) * (np.sqrt(self.n_samples) + 12.0) * eps
+        return rounding
 
 
 def check_settings(method: str, n_neighbors: int, n_steps: int, n_probes: int) -> None:

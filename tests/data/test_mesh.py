@@ -1,0 +1,40 @@
+"""Meshes: points with triangles."""
+
+import numpy as np
+import pytest
+
+from unaligned.data.mesh import Mesh
+from unaligned.errors import InputError
+
+POINTS = np.random.default_rng(0).normal(size=(60, 3))
+
+
+def test_a_mesh_is_its_vertices_and_its_faces():
+    mesh = Mesh(POINTS, faces=np.array([[0, 1, 2]], dtype=np.int32))
+    same = Mesh(POINTS.copy(), faces=[[0, 1, 2]])
+    assert mesh.fingerprint == same.fingerprint
+    assert mesh.fingerprint != Mesh(POINTS, faces=[[0, 1, 3]]).fingerprint
+    assert mesh.with_options(name="m").faces.tolist() == [[0, 1, 2]]
+    with pytest.raises(ValueError, match="read-only"):
+        mesh.faces[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("faces", "message"),
+    [
+        ([[0.0, 1, 2]], "whole numbers of shape"),
+        ([[0, 1, 2, 3]], "whole numbers of shape"),
+        ([[1, 2, 60]], "vertices 0 to 59.*faces - 1"),
+        (np.zeros((0, 3), int), "vertices 0 to 59"),
+    ],
+)
+def test_wrong_faces_are_refused(faces, message):
+    with pytest.raises(InputError, match=message):
+        Mesh(POINTS, faces=faces)
+
+
+def test_a_mesh_has_three_columns_and_is_not_subsampled():
+    with pytest.raises(InputError, match="three columns"):
+        Mesh(np.zeros((9, 2)), faces=[[0, 1, 2]])
+    with pytest.raises(InputError, match="'m' is a mesh, and vertices drawn at random"):
+        Mesh(POINTS, faces=[[0, 1, 2]], name="m").subsample(10, np.random.default_rng(0))
