@@ -9,6 +9,7 @@ Everything heavy is imported inside the commands, so that `unaligned --help` is 
 
 from __future__ import annotations
 
+import errno
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -56,6 +57,11 @@ class _Group(typer.core.TyperGroup):
         except UnalignedError as error:
             _say(f"Error: {error}")
             raise typer.Exit(2 if isinstance(error, InputError) else 1) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # `| head` has seen enough
+                raise
+            _say(f"Error: {error}.")
+            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             _say(_STOPPED)
             raise typer.Exit(130) from None

@@ -163,3 +163,11 @@ def test_a_bad_command_of_the_program_leaves_no_traceback():
     assert found.returncode == 2
     assert "Traceback" not in found.stderr
     assert "Choose one of: tori, aligned" in found.stderr
+
+
+def test_a_full_disk_is_one_line(monkeypatch):
+    error = OSError(28, "No space left on device")
+    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(error))
+    result = run("demo")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: [Errno 28] No space left on device.\n"

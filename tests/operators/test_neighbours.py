@@ -59,3 +59,17 @@ def test_duplicates_keep_their_own_diagonal():
 def test_more_neighbours_than_points_are_refused():
     with pytest.raises(InputError, match=r"n_neighbors=9 needs .*there are 5.*Lower n_neighbors"):
         point_affinity(np.eye(5), KernelSettings(n_neighbors=9))
+
+
+@pytest.mark.parametrize("n_features", [3, 20, 60])
+def test_neighbours_are_the_same_wherever_the_points_lie(n_features):
+    # Powers of two, so that moving the points rounds nothing.
+    rng = np.random.default_rng(0)
+    points = np.round(2.0**20 * rng.normal(size=(200, n_features))) / 2.0**20
+    clump = np.vstack([points, points[:30] + 2.0**25])
+    for data, offset in ((points, 2.0**27), (clump, 0.0)):
+        settings = KernelSettings(n_neighbors=6)
+        found = point_affinity(data + offset, settings).to_dense()
+        distances = squareform(pdist(data))
+        expected = distance_affinity(distances, settings).to_dense()
+        np.testing.assert_allclose(found, expected, atol=1e-10)

@@ -121,7 +121,9 @@ def point_affinity(points: Points, settings: KernelSettings) -> PSDOperator:
         cloud = PointCloud(points)
         scale = scale_from_points(cloud, settings.bandwidth, settings.bandwidth_factor)
         if settings.n_neighbors is not None:
-            return neighbour_affinity(points, settings.n_neighbors, scale)
+            cloud.keep_digits(scale)
+            tree = cloud.by_differences and not cloud.is_sparse
+            return neighbour_affinity(cloud.values, settings.n_neighbors, scale, tree=tree)
         storage = storage_for(cloud.n_samples, settings.memory_limit)
         return GaussianAffinity(cloud, scale, storage=storage)
     distances = pairwise(points, settings.metric)

@@ -15,7 +15,12 @@ from .points import Points, squared_norms
 
 
 def neighbour_affinity(
-    points: Points, n_neighbors: int, sigma_squared: float, *, precomputed: bool = False
+    points: Points,
+    n_neighbors: int,
+    sigma_squared: float,
+    *,
+    precomputed: bool = False,
+    tree: bool = False,
 ) -> SparseOperator:
     r"""Return the sparse Gaussian affinity between near neighbours.
 
@@ -28,11 +33,14 @@ def neighbour_affinity(
     Parameters
     ----------
     points
-        Shape (N, d), dense or CSR; with `precomputed`, the squared distances, (N, N).
+        Shape (N, d), dense or CSR, best centred; with `precomputed`, the squared distances,
+        (N, N).
     n_neighbors
         k, the point itself included.
     sigma_squared
         The kernel scale σ².
+    tree
+        Search in a tree, which takes differences, where inner products would lose digits.
 
     Examples
     --------
@@ -48,7 +56,7 @@ def neighbour_affinity(
             f"n_neighbors={n_neighbors} needs at least as many samples; there are {n_samples}. "
             "Lower n_neighbors, or leave it out to keep all affinities."
         )
-    nearest = _nearest(points, n_neighbors, precomputed=precomputed)
+    nearest = _nearest(points, n_neighbors, precomputed=precomputed, tree=tree)
     first = np.repeat(np.arange(n_samples), n_neighbors)
     second = nearest.ravel()
     different = first != second  # with duplicates a point may be missing among its own
@@ -63,12 +71,16 @@ def neighbour_affinity(
     return affinity
 
 
-def _nearest(points: Points, n_neighbors: int, *, precomputed: bool) -> npt.NDArray[np.intp]:
+def _nearest(
+    points: Points, n_neighbors: int, *, precomputed: bool, tree: bool
+) -> npt.NDArray[np.intp]:
     """Return the positions of the nearest neighbours, (N, k)."""
     from sklearn.neighbors import NearestNeighbors
 
     metric = "precomputed" if precomputed else "euclidean"
-    search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric).fit(points)
+    algorithm = "kd_tree" if tree else "auto"
+    search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, algorithm=algorithm)
+    search.fit(points)
     nearest: npt.NDArray[np.intp] = search.kneighbors(points, return_distance=False)
     return nearest
 

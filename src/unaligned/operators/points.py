@@ -230,14 +230,14 @@ class PointCloud:
 def _centred(points: FloatArray) -> FloatArray:
     """Return float64 points minus their median, refusing what squares cannot hold.
 
-    The median of up to 1000 rows or so, in every feature: unlike the mean it lies among the
+    The median of some hundred rows, in every feature: unlike the mean it lies among the
     points when some are far away, so subtracting it rounds off nothing of theirs.
     """
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
         return values
     require_representable(float(np.abs(values).max()), smallest=0.0)
-    values -= np.median(values[:: -(-len(values) // 1000)], axis=0)
+    values -= np.median(values[:: max(1, len(values) // 100)], axis=0)
     require_representable(float(np.abs(values).max()))
     return values
 
