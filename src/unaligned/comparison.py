@@ -32,6 +32,7 @@ from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
 from .metrics.imd import IMDDiffusion
 from .metrics.les import LES
+from .metrics.transport import GromovWasserstein, Wasserstein
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -43,7 +44,10 @@ DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 
 DISTANCES: dict[str, type[Distance]] = {
     cls.name: cls
-    for cls in (LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW)
+    for cls in (
+        *(LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW),
+        *(GromovWasserstein, Wasserstein),
+    )
 }
 
 _SIZE_RATIO = 4.0
