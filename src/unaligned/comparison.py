@@ -30,8 +30,11 @@ from .intake import (
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
+from .metrics.cka import CKA
 from .metrics.imd import IMDDiffusion
 from .metrics.les import LES
+from .metrics.moments import MMD, Frechet
+from .metrics.neighbours import CrossLID
 from .metrics.transport import GromovWasserstein, Wasserstein
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
@@ -46,7 +49,7 @@ DISTANCES: dict[str, type[Distance]] = {
     cls.name: cls
     for cls in (
         *(LES, IMDDiffusion, LogEuclidean, AffineInvariant, Euclidean, SpectralGW),
-        *(GromovWasserstein, Wasserstein),
+        *(GromovWasserstein, Wasserstein, MMD, Frechet, CKA, CrossLID),
     )
 }
 

@@ -1,4 +1,4 @@
-"""Solvers of the Gromov-Wasserstein problem: conditional gradient, and landmarks for many points."""
+"""Gromov-Wasserstein: conditional gradient, and landmarks where points are many."""
 
 from __future__ import annotations
 
