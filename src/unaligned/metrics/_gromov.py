@@ -31,6 +31,18 @@ def square_loss(
 
     O(N M (N + M)) time per step, some 50 N M bytes.
     """
+    scale = float(p @ C1**2 @ p + q @ C2**2 @ q)
+    if scale == 0:
+        return 0.0
+    # POT's simplex has an absolute tolerance, so the units are taken out first.
+    root = float(np.sqrt(scale))
+    return scale * _conditional_gradient(C1 / root, C2 / root, p, q, max_iter)
+
+
+def _conditional_gradient(
+    C1: FloatArray, C2: FloatArray, p: FloatArray, q: FloatArray, max_iter: int
+) -> float:
+    """Return a local minimum of the loss for matrices whose mean squares add up to 1."""
     from ot import emd
 
     linear = (C1**2 @ p)[:, None] + C2**2 @ q

@@ -21,6 +21,8 @@ _EXACT_ROWS = 5000  # a pair of this size takes seconds and 0.6 GB
 _SINKHORN_ROWS = 20_000  # its matrices take 10 GB
 _GROMOV_ROWS = 2000
 _SIMPLEX_STEPS = 10_000_000  # POT's 100,000 are not enough from N=2000 on
+_SINKHORN_STEPS = 10_000
+_MARGINALS = 1e-6  # how far the marginals of the entropic plan may be off
 _UNDERFLOW = 600.0  # exp(-600) is still a normal number
 _PROJECTED = 1 << 23  # projected values at a time, 64 MB
 
@@ -231,8 +233,9 @@ def _entropic_cost(cost: FloatArray, strength: float) -> float:
 
     p, q = (np.full(size, 1.0 / size) for size in cost.shape)
     way = "sinkhorn" if cost.max() < _UNDERFLOW * strength else "sinkhorn_log"
-    plan, log = quietly(sinkhorn, p, q, cost, strength, way, stopThr=1e-8, log=True)
-    if not log["err"][-1] <= 1e-6:
+    options = {"numItermax": _SINKHORN_STEPS, "stopThr": _MARGINALS, "log": True}
+    plan, log = quietly(sinkhorn, p, q, cost, strength, way, **options)
+    if not log["err"][-1] <= _MARGINALS:
         warn_not_converged("Sinkhorn", f"marginals are off by {log['err'][-1]:.1e}")
     return float(np.vdot(plan, cost)) + strength * float(rel_entr(plan, p[0] * q[0]).sum())
 
