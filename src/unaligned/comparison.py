@@ -144,9 +144,10 @@ def distance(
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
-    pair = {first: a, second: b}
-    result = compare(pair, None, distance=distance, rng=rng, progress=False, **options)
-    return float(result.distances[0, 1])
+    # One pair only: within a collection of two, d(a, a) and d(b, b) would be worked out too.
+    pair = {first: a}, {second: b}
+    result = compare(*pair, distance=distance, rng=rng, progress=False, **options)
+    return float(result.distances[0, 0])
 
 
 def compare(

@@ -247,10 +247,13 @@ def _exact(x: FloatArray, y: FloatArray) -> float:
     if x.shape[1] == 1:
         return float(wasserstein_1d(x[:, 0], y[:, 0], p=2))
     cost = squared_distances(x, y)
-    value, log = quietly(emd2, _uniform(x), _uniform(y), cost, numItermax=_SIMPLEX_STEPS, log=True)
+    unit = float(cost.mean()) or 1.0
+    cost /= unit  # POT's simplex has an absolute tolerance
+    p, q = _uniform(x), _uniform(y)
+    value, log = quietly(emd2, p, q, cost, numItermax=_SIMPLEX_STEPS, log=True)
     if log["warning"]:
         warn_not_converged("the network simplex", log["warning"])
-    return float(value)
+    return unit * float(value)
 
 
 def _space(described: Described) -> tuple[FloatArray, FloatArray]:
