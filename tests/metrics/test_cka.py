@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import unaligned as ua
 from unaligned.errors import DegenerateDataError, NotApplicableError
-from unaligned.operators.points import PointCloud
+from unaligned.metrics import cka
 
 SEEDS = range(4)
 CASES = [(k, b) for k in ("linear", "rbf") for b in (False, True)]
@@ -53,7 +53,7 @@ def test_equals_the_definition(seed, kernel, debiased, shape):
 
 @pytest.mark.parametrize(("kernel", "debiased"), CASES)
 def test_in_tiles_equals_the_definition(monkeypatch, kernel, debiased):
-    monkeypatch.setattr(PointCloud, "tile_rows", 16)
+    monkeypatch.setattr(cka, "_TILE_ROWS", 16)
     x, y = pair(0, 50, 60, 70)
     found = ua.distance(x, y, "cka", kernel=kernel, debiased=debiased)
     assert found == pytest.approx(textbook(x, y, kernel, debiased), rel=1e-8)
@@ -98,7 +98,9 @@ def test_constant_columns_integers_and_many_duplicates():
 
 def test_what_does_not_vary_is_refused():
     x, _ = pair(0)
-    with pytest.raises(DegenerateDataError, match="dataset 'b' has a centred kernel of norm 0"):
+    with pytest.raises(
+        DegenerateDataError, match="dataset 'b' has a centred kernel whose squared norm is 0"
+    ):
         ua.distance(x, np.full_like(x, 0.1), "cka")
     with pytest.raises(NotApplicableError, match="at least 4 rows, and dataset 'a' has 3"):
         ua.distance(x[:3], x[1:4], "cka", debiased=True)

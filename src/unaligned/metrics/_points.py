@@ -103,6 +103,12 @@ def dense_points(dataset: Dataset) -> FloatArray:
     return points
 
 
+def mean_of(points: FloatArray) -> FloatArray:
+    """Return the mean of every column, exact where nothing varies, (d,)."""
+    mean: FloatArray = points[0] + (points - points[0]).mean(axis=0)
+    return mean
+
+
 def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return ‖xᵢ - yⱼ‖², (N, M): from differences, or by a product where features are many.
 

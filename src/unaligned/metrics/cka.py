@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,9 +13,11 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..errors import DegenerateDataError
 from ..operators.bandwidth import median_distance
-from ..operators.points import PointCloud
+from ..operators.points import PointCloud, squared_norms
 from ..operators.threads import Workers
-from ._points import DataDistance, Described, dense_points
+from ._points import DataDistance, Described, dense_points, mean_of
+
+_TILE_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,17 +28,21 @@ class Kernel:
     ----------
     points
         The centred points, (N, d).
-    rate
-        1/(2h²) of a Gaussian kernel, None for the linear one.
+    cloud, rate
+        The same points made ready, and 1/(2h²), of a Gaussian kernel; None for the linear one.
     sums
         The row sums of the matrix, (N,), without its diagonal where debiased.
+    diagonal
+        The diagonal of the matrix, (N,), where debiased.
     norm
         HSIC of the kernel with itself.
     """
 
-    points: PointCloud
-    rate: float | None
+    points: FloatArray
+    cloud: PointCloud | None
+    rate: float
     sums: FloatArray
+    diagonal: FloatArray
     norm: float = 0.0
 
 
@@ -97,16 +103,15 @@ class CKA(DataDistance):
 
     def content(self, dataset: Dataset, seed: int) -> Kernel:
         """Return the kernel of one dataset with its row sums and its norm."""
-        cloud = PointCloud(dense_points(dataset))
-        rate = None if self.kernel == "linear" else self._rate(cloud, dataset.label)
-        alone = Kernel(cloud, rate, self._row_sums(cloud, rate))
+        points = dense_points(dataset)
+        alone = self._linear(points) if self.kernel == "linear" else self._rbf(points, dataset)
         norm = self._hsic(alone, alone)
-        if not norm > 0 or not cloud.norms.any():
+        if not norm > 0:
             raise DegenerateDataError(
-                f"{dataset.label} has a centred kernel of norm {np.sqrt(max(norm, 0.0)):g}, and "
+                f"{dataset.label} has a centred kernel whose squared norm is {norm:g}, and "
                 "distance 'cka' divides by it: its rows do not vary enough. Leave it out."
             )
-        return Kernel(cloud, rate, alone.sums, norm)
+        return replace(alone, norm=norm)
 
     def between(self, first: Described, second: Described) -> float:
         """Return one minus the alignment."""
@@ -114,27 +119,30 @@ class CKA(DataDistance):
         alignment = self._hsic(K, L) / float(np.sqrt(K.norm) * np.sqrt(L.norm))
         return 1.0 - (alignment if self.debiased else min(max(alignment, 0.0), 1.0))
 
-    def _rate(self, cloud: PointCloud, label: str) -> float:
+    def _linear(self, points: FloatArray) -> Kernel:
+        centred = points - mean_of(points)
+        # The rows of a centred matrix add up to 0, so without the diagonal to minus that.
+        diagonal = squared_norms(centred) if self.debiased else np.zeros(len(points))
+        return Kernel(centred, None, 0.0, -diagonal, diagonal)
+
+    def _rbf(self, points: FloatArray, dataset: Dataset) -> Kernel:
+        cloud = PointCloud(points)
         width = self.bandwidth_factor * median_distance(cloud)
         if width == 0:
             raise DegenerateDataError(
-                f"kernel='rbf' has the width 0 for {label}: half of all pairs of rows or more "
-                "are duplicates. Use kernel='linear', or remove the duplicates in all datasets."
+                f"kernel='rbf' has the width 0 for {dataset.label}: half of all pairs of rows or "
+                "more are duplicates. Use kernel='linear', or remove the duplicates in all "
+                "datasets."
             )
-        return 0.5 / width**2
-
-    def _row_sums(self, cloud: PointCloud, rate: float | None) -> FloatArray:
-        """Return K 1, the diagonal left out where debiased; 0 for centred points otherwise."""
-        if rate is None:
-            return -cloud.norms if self.debiased else np.zeros(cloud.n_samples)
-        sums = np.zeros(cloud.n_samples)
+        rate, sums = 0.5 / width**2, np.zeros(len(points))
         with Workers() as workers:
-            for rows, columns in _upper(cloud):
+            for rows, columns in _upper(len(points)):
                 tile = cloud.gaussian(rows, columns, rate, workers)
                 sums[rows] += tile.sum(axis=1)
                 if rows != columns:
                     sums[columns] += tile.sum(axis=0)
-        return sums - 1.0 if self.debiased else sums
+        diagonal = np.full(len(points), float(self.debiased))
+        return Kernel(points, cloud, rate, sums - diagonal, diagonal)
 
     def _hsic(self, K: Kernel, L: Kernel) -> float:
         r"""Return tr(KHLH), or with `debiased` n(n - 3) times the unbiased estimate.
@@ -144,10 +152,8 @@ class CKA(DataDistance):
 
         and the same without the diagonals over n - 2 and (n - 1)(n - 2) in place of n and n².
         """
-        n = K.points.n_samples
-        inner = _inner_product(K, L)
-        if self.debiased:
-            inner -= float(_diagonal(K) @ _diagonal(L))
+        n = len(K.points)
+        inner = _inner_product(K, L) - float(K.diagonal @ L.diagonal)
         single, double = (n - 2.0, (n - 1.0) * (n - 2.0)) if self.debiased else (n, n**2)
         cross = 2.0 * float(K.sums @ L.sums) / single
         return inner - cross + float(K.sums.sum() * L.sums.sum()) / double
@@ -155,14 +161,13 @@ class CKA(DataDistance):
 
 def _inner_product(K: Kernel, L: Kernel) -> float:
     r"""Return Σᵢⱼ Kᵢⱼ Lᵢⱼ: :math:`\|X^T Y\|_F^2` for linear kernels of few features."""
-    x, y = K.points, L.points
-    linear = K.rate is None and L.rate is None
-    if linear and x.n_features * y.n_features <= x.n_samples * (x.n_features + y.n_features):
-        product = x.values.T @ y.values
+    (n, d), e = K.points.shape, L.points.shape[1]
+    if K.cloud is None and d * e <= n * (d + e):
+        product = K.points.T @ L.points
         return float(np.vdot(product, product))
     total = 0.0
     with Workers() as workers:
-        for rows, columns in _upper(x):
+        for rows, columns in _upper(n):
             left = _tile(K, rows, columns, workers)
             right = left if L is K else _tile(L, rows, columns, workers)
             total += (1.0 if rows == columns else 2.0) * float(np.vdot(left, right))
@@ -170,18 +175,16 @@ def _inner_product(K: Kernel, L: Kernel) -> float:
 
 
 def _tile(K: Kernel, rows: slice, columns: slice, workers: Workers) -> FloatArray:
-    if K.rate is not None:
-        return K.points.gaussian(rows, columns, K.rate, workers)
-    products: FloatArray = K.points.values[rows] @ K.points.values[columns].T
+    if K.cloud is not None:
+        return K.cloud.gaussian(rows, columns, K.rate, workers)
+    products: FloatArray = K.points[rows] @ K.points[columns].T
     return products
 
 
-def _diagonal(K: Kernel) -> FloatArray:
-    return K.points.norms if K.rate is None else np.ones(K.points.n_samples)
-
-
-def _upper(cloud: PointCloud) -> Iterator[tuple[slice, slice]]:
+def _upper(n_samples: int) -> Iterator[tuple[slice, slice]]:
     """Yield the tiles on and above the diagonal."""
-    for rows in cloud.slices():
-        for columns in cloud.slices(rows.start):
+    starts = range(0, n_samples, _TILE_ROWS)
+    slices = [slice(start, min(start + _TILE_ROWS, n_samples)) for start in starts]
+    for i, rows in enumerate(slices):
+        for columns in slices[i:]:
             yield rows, columns

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import qr, svdvals
 
 from .. import _check
 from .._check import FloatArray
@@ -15,7 +14,7 @@ from ..errors import DegenerateDataError
 from ..operators.bandwidth import median_distance
 from ..operators.points import PointCloud
 from ..operators.threads import Workers
-from ._points import DataDistance, Described, dense_points
+from ._points import DataDistance, Described, dense_points, mean_of
 
 _BLOCK_ROWS = 4096
 
@@ -134,7 +133,7 @@ class Frechet(DataDistance):
     def content(self, dataset: Dataset, seed: int) -> tuple[FloatArray, FloatArray]:
         """Return the mean, (d,), and a factor F of the covariance, (min(n, d), d)."""
         points = dense_points(dataset)
-        mean = _mean(points)
+        mean = mean_of(points)
         return mean, _factor(points, mean) / np.sqrt(len(points) - 1.0)
 
     def between(self, first: Described, second: Described) -> float:
@@ -142,15 +141,11 @@ class Frechet(DataDistance):
         (mean1, F1), (mean2, F2) = first.content, second.content
         shift = float(np.sum((mean1 - mean2) ** 2))
         spread = float(np.vdot(F1, F1) + np.vdot(F2, F2))
-        return shift + max(spread - 2.0 * float(svdvals(F1 @ F2.T).sum()), 0.0)
+        return shift + max(spread - 2.0 * _nuclear_norm(F1 @ F2.T), 0.0)
 
 
-def _mean(points: FloatArray) -> FloatArray:
-    """Return the mean of every column, exact where nothing varies."""
-    mean: FloatArray = points.mean(axis=0)
-    constant = np.ptp(points, axis=0) == 0
-    mean[constant] = points[0, constant]
-    return mean
+def _nuclear_norm(matrix: FloatArray) -> float:
+    return float(np.linalg.svd(matrix, compute_uv=False).sum())
 
 
 def _factor(points: FloatArray, mean: FloatArray) -> FloatArray:
@@ -158,12 +153,12 @@ def _factor(points: FloatArray, mean: FloatArray) -> FloatArray:
     n, d = points.shape
     if n <= d:
         return points - mean
-    R: Any = np.empty((0, d))
-    step = max(_BLOCK_ROWS, d)
+    R: FloatArray = np.empty((0, d))
+    step = max(_BLOCK_ROWS, 4 * d)
     for start in range(0, n, step):
-        block = np.concatenate([R, points[start : start + step] - mean])
-        R = qr(block, mode="r", overwrite_a=True, check_finite=False)[0][:d]
-    return np.asarray(R, dtype=np.float64)
+        block = points[start : start + step] - mean
+        R = np.asarray(np.linalg.qr(np.concatenate([R, block]) if R.size else block, mode="r"))
+    return R
 
 
 def _kernel_sum(

@@ -102,19 +102,16 @@ class CrossLID(DataDistance):
 def _mean_dimension(first: Described, second: Described, k: int) -> float:
     """Return the mean over points of `first` of their LID among points of `second`."""
     x, y = first.content, second.content
-    copies = _copies(x, y)
-    short = np.flatnonzero(len(y) - copies < k)
-    if short.size:
-        raise DegenerateDataError(
-            f"row {short[0]} of {first.label} has only {len(y) - copies[short[0]]} rows of "
-            f"{second.label} that differ from it, and n_neighbors={k}. Lower n_neighbors, or "
-            "remove the duplicates."
-        )
-    dimensions = np.empty(len(x))
-    for rows in (np.flatnonzero(copies == 0), np.flatnonzero(copies)):
-        if rows.size:
-            found = _nearest(x[rows], y, k + int(copies[rows].max()))
-            dimensions[rows] = _dimensions(found, copies[rows], k)
+    dimensions, copied = np.empty(len(x)), np.arange(len(x))
+    if first.key != second.key:
+        near = _nearest(x, y, k)
+        dimensions, copied = _dimensions(near), np.flatnonzero(near[:, 0] == 0)
+    if copied.size:
+        copies = _copies(x[copied], y)
+        _require_others(first, second, k, copied, copies)
+        near = _nearest(x[copied], y, k + int(copies.max()))
+        columns = copies[:, None] + np.arange(k)
+        dimensions[copied] = _dimensions(np.take_along_axis(near, columns, axis=1))
     endless = np.flatnonzero(~np.isfinite(dimensions))
     if endless.size:
         raise DegenerateDataError(
@@ -122,6 +119,20 @@ def _mean_dimension(first: Described, second: Described, k: int) -> float:
             "one distance, so its dimension is infinite. Raise n_neighbors, or remove the ties."
         )
     return float(dimensions.mean())
+
+
+def _require_others(
+    first: Described, second: Described, k: int, rows: IndexArray, copies: IndexArray
+) -> None:
+    """Refuse a point that has fewer than k neighbours besides its copies."""
+    others = len(second.content) - copies
+    fewest = int(others.argmin())
+    if others[fewest] < k:
+        raise DegenerateDataError(
+            f"row {rows[fewest]} of {first.label} has only {others[fewest]} rows of "
+            f"{second.label} that differ from it, and n_neighbors={k}. Lower n_neighbors, or "
+            "remove the duplicates."
+        )
 
 
 def _copies(x: FloatArray, y: FloatArray) -> IndexArray:
@@ -154,10 +165,8 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
     return exact
 
 
-def _dimensions(distances: FloatArray, copies: IndexArray, k: int) -> FloatArray:
-    """Return -1 / mean(log(rᵢ / r_k)) of the k distances that follow the copies, (N,)."""
-    columns = copies[:, None] + np.arange(k)
-    near = np.take_along_axis(distances, columns, axis=1)
+def _dimensions(near: FloatArray) -> FloatArray:
+    """Return -1 / mean(log(rᵢ / r_k)) of ascending distances, (N,); 0 where the first is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(near / near[:, -1:])
         dimensions: FloatArray = -1.0 / logs.mean(axis=1)
