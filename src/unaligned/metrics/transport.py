@@ -17,14 +17,14 @@ from ..spectra.signature import Signature
 from ._gromov import nearest_landmarks, quietly, square_loss, warn_not_converged
 from ._points import DataDistance, Described, dense_points, squared_distances
 
-_EXACT_ROWS = 5000  # a pair of this size takes seconds and 0.6 GB
-_SINKHORN_ROWS = 20_000  # its matrices take 10 GB
+_EXACT_ROWS = 5000  # a pair of this size takes some 10 s and 1 GB
+_SINKHORN_ROWS = 10_000  # a pair of this size takes minutes and 5 GB
 _GROMOV_ROWS = 2000
 _SIMPLEX_STEPS = 10_000_000  # POT's 100,000 are not enough from N=2000 on
 _SINKHORN_STEPS = 10_000
 _MARGINALS = 1e-6  # how far the marginals of the entropic plan may be off
 _UNDERFLOW = 600.0  # exp(-600) is still a normal number
-_PROJECTED = 1 << 23  # projected values at a time, 64 MB
+_PROJECTED = 1 << 20  # projected values at a time: POT takes some 200 bytes for each
 
 
 class TransportDistance(DataDistance):
@@ -53,11 +53,11 @@ class Wasserstein(TransportDistance):
 
     - `"exact"`: POT's network simplex, up to 5000 rows; with one feature, sorting, at any size.
     - `"sinkhorn"`: the root of the Sinkhorn divergence (Feydy et al., 2019), near W₂, up to
-      20,000 rows.
+      10,000 rows.
     - `"sliced"`: the mean over random directions (Bonneel et al., 2015), beyond. Another,
       smaller number: at most W₂/√d.
 
-    About O(N³) time at worst and 24 N² bytes; O(N log N) and 64 MB per 2²³ projections sliced.
+    About O(N³) time at worst and 50 N² bytes; sliced O(N log N) per direction and 200 MB.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Wasserstein(TransportDistance):
 
     name: ClassVar[str] = "wasserstein"
     summary: ClassVar[str] = "2-Wasserstein distance of the points, W2"
-    cost: ClassVar[str] = "up to O(N³) per pair, 24 N² bytes; sliced O(N log N)"
+    cost: ClassVar[str] = "up to O(N³) per pair, 50 N² bytes; sliced O(N log N)"
     same_features: ClassVar[bool] = True
 
     method: str = "auto"
