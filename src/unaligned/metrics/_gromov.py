@@ -29,7 +29,7 @@ def square_loss(
     vertex that the simplex returns has at most N + M - 1 entries, so one of the two products is
     sparse, and :math:`C^1 T C^2` follows the line search instead of being worked out again.
 
-    O(N M (N + M)) time per step, some 50 N M bytes.
+    O(N M (N + M)) time per step, some 130 N M bytes.
     """
     scale = float(p @ C1**2 @ p + q @ C2**2 @ q)
     if scale == 0:
