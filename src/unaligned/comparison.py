@@ -31,13 +31,17 @@ from .intake import (
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance, SpectralDistance
 from .metrics.callable import CallableDistance
+from .metrics.cka import CKA
 from .metrics.geometry_score import GeometryScore
 from .metrics.imd import IMD, IMDDiffusion
 from .metrics.les import LES
+from .metrics.moments import MMD, Frechet
 from .metrics.mtd import MTD
+from .metrics.neighbours import CrossLID
 from .metrics.netlsd import NetLSD
 from .metrics.shape_dna import ShapeDNA
 from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
+from .metrics.transport import GromovWasserstein, Wasserstein
 from .result import Comparison, fill
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
@@ -64,6 +68,12 @@ DISTANCES: dict[str, type[Distance]] = {
         BottleneckH2,
         MTD,
         GeometryScore,
+        GromovWasserstein,
+        Wasserstein,
+        MMD,
+        Frechet,
+        CKA,
+        CrossLID,
     )
 }
 
@@ -162,9 +172,10 @@ def distance(
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
-    pair = {first: a, second: b}
-    result = compare(pair, None, distance=distance, rng=rng, progress=False, **options)
-    return float(result.distances[0, 1])
+    # One pair only: within a collection of two, d(a, a) and d(b, b) would be worked out too.
+    pair = {first: a}, {second: b}
+    result = compare(*pair, distance=distance, rng=rng, progress=False, **options)
+    return float(result.distances[0, 0])
 
 
 def compare(

@@ -307,7 +307,7 @@ def fill(
     method, settled = method.settle([descriptor(item) for item in everything])
     first = dict(zip(rows, settled, strict=False))
     second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
-    distances, bounds = _all_pairs(method, first, second, old)
+    distances, bounds = _all_pairs(method, first, second, old, progress)
     return Comparison(
         tuple(first),
         tuple(first if second is None else second),
@@ -329,6 +329,7 @@ def _all_pairs(
     rows: Mapping[str, Any],
     columns: Mapping[str, Any] | None,
     old: Comparison | None,
+    progress: bool | None,
 ) -> tuple[FloatArray, FloatArray]:
     first, second = list(rows.values()), list((rows if columns is None else columns).values())
     distances, bounds = np.zeros((2, len(first), len(second)))
@@ -337,14 +338,22 @@ def _all_pairs(
         n, m = old.distances.shape
         distances[:n, :m], bounds[:n, :m] = old.distances, old.error_bounds
     mirror = columns is None and method.symmetric
-    for i, a in enumerate(first):
-        for j, b in enumerate(second):
-            if (i < n and j < m) or (mirror and j < i):
-                continue
-            distances[i, j] = method.compare(a, b)
-            bounds[i, j] = method.error_bound(a, b)
-            if mirror:
-                distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
+    pairs = [
+        (i, j)
+        for i in range(len(first))
+        for j in range(len(second))
+        if not (i < n and j < m) and not (mirror and j < i)
+    ]
+
+    def one(pair: tuple[int, int]) -> tuple[float, float]:
+        a, b = first[pair[0]], second[pair[1]]
+        return method.compare(a, b), method.error_bound(a, b)
+
+    visible = False if method.is_descriptor else progress  # those pairs take no time
+    results = engine.run(one, pairs, progress=visible, description="comparing")
+    for (i, j), (distances[i, j], bounds[i, j]) in zip(pairs, results, strict=True):
+        if mirror:
+            distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
     return distances, bounds
 
 

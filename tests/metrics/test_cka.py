@@ -1,0 +1,108 @@
+"""CKA against its definition with dense matrices."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import rbf_kernel
+
+import unaligned as ua
+from unaligned.errors import DegenerateDataError, NotApplicableError
+from unaligned.metrics import cka
+
+SEEDS = range(4)
+CASES = [(k, b) for k in ("linear", "rbf") for b in (False, True)]
+
+
+def pair(seed, n=40, d=5, e=7):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d))
+    return x, x @ rng.normal(size=(d, e)) + rng.normal(size=(n, e)) + 3.0
+
+
+def gram(x, kernel):
+    if kernel == "linear":
+        return x @ x.T
+    return rbf_kernel(x, gamma=0.5 / np.median(pdist(x)) ** 2)
+
+
+def hsic(K, L, debiased):
+    n = len(K)
+    if not debiased:
+        H = np.eye(n) - 1 / n
+        return np.trace(K @ H @ L @ H)
+    K, L = (A - np.diag(np.diag(A)) for A in (K, L))
+    one = np.ones(n)
+    middle = (one @ K @ one) * (one @ L @ one) / ((n - 1) * (n - 2))
+    return (np.trace(K @ L) + middle - 2 / (n - 2) * one @ K @ L @ one) / (n * (n - 3))
+
+
+def textbook(x, y, kernel, debiased):
+    K, L = gram(x, kernel), gram(y, kernel)
+    norms = hsic(K, K, debiased) * hsic(L, L, debiased)
+    return 1 - hsic(K, L, debiased) / np.sqrt(norms)
+
+
+@pytest.mark.parametrize("shape", [(40, 5, 7), (12, 60, 80), (30, 3, 200)])
+@pytest.mark.parametrize(("kernel", "debiased"), CASES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equals_the_definition(seed, kernel, debiased, shape):
+    x, y = pair(seed, *shape)
+    found = ua.distance(x, y, "cka", kernel=kernel, debiased=debiased)
+    assert found == pytest.approx(textbook(x, y, kernel, debiased), rel=1e-8, abs=1e-10)
+
+
+@pytest.mark.parametrize(("kernel", "debiased"), CASES)
+def test_in_tiles_equals_the_definition(monkeypatch, kernel, debiased):
+    monkeypatch.setattr(cka, "_TILE_ROWS", 16)
+    x, y = pair(0, 50, 60, 70)
+    found = ua.distance(x, y, "cka", kernel=kernel, debiased=debiased)
+    assert found == pytest.approx(textbook(x, y, kernel, debiased), rel=1e-8)
+
+
+@pytest.mark.parametrize(("kernel", "debiased"), CASES)
+def test_the_same_data_is_at_zero_and_so_is_its_rotation(kernel, debiased):
+    x, _ = pair(0)
+    options = {"kernel": kernel, "debiased": debiased}
+    assert ua.distance(x, x.copy(), "cka", **options) == 0.0
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    assert ua.distance(x, 7 * x @ Q - 2, "cka", **options) == pytest.approx(0.0, abs=1e-10)
+
+
+def test_rows_must_belong_together():
+    x, y = pair(0)
+    shuffled = y[np.random.default_rng(0).permutation(len(y))]
+    assert ua.distance(x, shuffled, "cka") > 2 * ua.distance(x, y, "cka")
+    with pytest.raises(NotApplicableError, match=r"row i with row i.*'les' needs neither"):
+        ua.distance(x, y[:-1], "cka")
+
+
+def test_independent_data_are_apart_and_debiasing_says_so_with_few_samples():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 20, 200))
+    assert ua.distance(x, y, "cka") < 0.3  # the bias: more features than samples
+    assert ua.distance(x, y, "cka", debiased=True) == pytest.approx(1.0, abs=0.15)
+
+
+def test_constant_columns_integers_and_many_duplicates():
+    x, y = pair(0)
+    padded = np.column_stack([x, np.full(len(x), 1e3)])
+    assert ua.distance(padded, y, "cka") == pytest.approx(ua.distance(x, y, "cka"), rel=1e-10)
+    whole = np.random.default_rng(0).integers(0, 3, size=(40, 2))
+    expected = textbook(whole.astype(float), y, "linear", False)
+    assert ua.distance(whole.astype(np.int8), y, "cka") == pytest.approx(expected, rel=1e-8)
+    doubled = np.repeat([[0.0], [1.0]], [35, 5], axis=0)
+    assert 0 < ua.distance(doubled, y, "cka") <= 1
+    with pytest.raises(DegenerateDataError, match="width 0 for dataset 'a'"):
+        ua.distance(doubled, y, "cka", kernel="rbf")
+
+
+def test_what_does_not_vary_is_refused():
+    x, _ = pair(0)
+    with pytest.raises(
+        DegenerateDataError, match="dataset 'b' has a centred kernel whose squared norm is 0"
+    ):
+        ua.distance(x, np.full_like(x, 0.1), "cka")
+    with pytest.raises(NotApplicableError, match="at least 4 rows, and dataset 'a' has 3"):
+        ua.distance(x[:3], x[1:4], "cka", debiased=True)
+    with pytest.raises(NotApplicableError, match="at least 2 rows"):
+        ua.distance(x[:1], x[1:2], "cka")

@@ -1,0 +1,173 @@
+"""MMD and Fréchet distance against scikit-learn's kernels and SciPy's matrix root."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import sqrtm
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import rbf_kernel
+
+import unaligned as ua
+from unaligned.data.dataset import Dataset
+from unaligned.errors import DegenerateDataError, InputError, NotApplicableError
+from unaligned.metrics import moments
+from unaligned.metrics.moments import MMD
+from unaligned.operators.points import PointCloud
+
+SEEDS = range(4)
+
+
+def pair(seed, n=60, m=45, d=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), 1.5 * rng.normal(size=(m, d)) + 0.5
+
+
+def textbook_mmd(x, y, width=None, unbiased=False):
+    width = np.median(pdist(np.vstack([x, y]))) if width is None else width
+    xx, yy, xy = (rbf_kernel(*z, gamma=0.5 / width**2) for z in ((x, x), (y, y), (x, y)))
+    if not unbiased:
+        return np.sqrt(xx.mean() + yy.mean() - 2 * xy.mean())
+    n, m = len(x), len(y)
+    off = [(K.sum() - np.trace(K)) / (k * (k - 1)) for K, k in ((xx, n), (yy, m))]
+    return sum(off) - 2 * xy.mean()
+
+
+def textbook_fid(x, y):
+    S1, S2 = np.cov(x, rowvar=False), np.cov(y, rowvar=False)
+    root = sqrtm(S1 @ S2).real
+    return np.sum((x.mean(0) - y.mean(0)) ** 2) + np.trace(S1 + S2 - 2 * root)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("d", [1, 4, 30])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mmd_equals_the_textbook(seed, d, unbiased):
+    x, y = pair(seed, d=d)
+    found = ua.distance(x, y, "mmd", unbiased=unbiased)
+    assert found == pytest.approx(textbook_mmd(x, y, unbiased=unbiased), rel=1e-8)
+
+
+def test_mmd_in_many_tiles_equals_the_textbook(monkeypatch):
+    x, y = pair(0, n=70, m=130)
+    monkeypatch.setattr(PointCloud, "tile_rows", 32)
+    assert ua.distance(x, y, "mmd") == pytest.approx(textbook_mmd(x, y), rel=1e-8)
+
+
+def test_mmd_takes_its_width_as_a_number():
+    x, y = pair(0)
+    found = ua.distance(x, y, "mmd", bandwidth=0.7)
+    assert found == pytest.approx(textbook_mmd(x, y, 0.7), rel=1e-8)
+
+
+def test_the_unbiased_estimate_can_be_negative():
+    rng = np.random.default_rng(0)
+    values = [ua.distance(*rng.normal(size=(2, 40, 3)), "mmd", unbiased=True) for _ in range(20)]
+    assert min(values) < 0 < max(values)
+    assert abs(np.mean(values)) < 0.02
+
+
+def test_the_unbiased_estimate_needs_two_rows():
+    x, y = pair(0)
+    with pytest.raises(NotApplicableError, match="unbiased=True needs two rows"):
+        ua.distance(x[:1], y, "mmd", unbiased=True)
+    assert 0 < ua.distance(x[:1], y, "mmd") < 2
+
+
+def test_duplicates_leave_mmd_without_a_width():
+    x = np.zeros((30, 2))
+    y = np.concatenate([np.zeros((20, 2)), np.ones((5, 2))])
+    with pytest.raises(DegenerateDataError, match=r"half of all pairs.*bandwidth=h"):
+        ua.distance(x, y, "mmd")
+    assert ua.distance(x, y, "mmd", bandwidth=1.0) == pytest.approx(textbook_mmd(x, y, 1.0))
+    assert ua.distance(x, np.zeros((7, 2)), "mmd") == 0.0
+
+
+def test_mmd_never_holds_the_whole_matrix():
+    tracemalloc = pytest.importorskip("tracemalloc")
+    rng = np.random.default_rng(0)
+    first, second = (MMD().describe(Dataset(rng.normal(size=(5000, 3))), 0) for _ in range(2))
+    MMD().compare(first, MMD().describe(Dataset(np.eye(3)), 0))  # compiled before
+    tracemalloc.start()
+    MMD().compare(first, second)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 10_000**2 / 4
+
+
+@pytest.mark.parametrize("d", [2, 4, 20])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_frechet_equals_the_textbook_where_that_is_stable(seed, d):
+    x, y = pair(seed, d=d)
+    assert ua.distance(x, y, "frechet") == pytest.approx(textbook_fid(x, y), rel=1e-8)
+
+
+def test_frechet_of_one_feature_is_the_difference_of_means_and_deviations():
+    x, y = pair(0, d=1)
+    expected = (x.mean() - y.mean()) ** 2 + (x.std(ddof=1) - y.std(ddof=1)) ** 2
+    assert ua.distance(x, y, "frechet") == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(5, 8, 50), (5, 200, 50), (50, 50, 50), (2, 2, 3)])
+def test_frechet_is_stable_for_fewer_samples_than_features(n, m, d):
+    # Rotations change nothing, and in a basis of the common span the textbook is small.
+    x, y = pair(1, n=n, m=m, d=d)
+    S1, S2 = np.cov(x, rowvar=False), np.cov(y, rowvar=False)
+    values, U = np.linalg.eigh(S1)
+    half = (U * np.sqrt(np.maximum(values, 0))) @ U.T
+    inner = np.linalg.eigvalsh(half @ S2 @ half)
+    root = np.sqrt(np.maximum(inner, 0)).sum()
+    expected = np.sum((x.mean(0) - y.mean(0)) ** 2) + np.trace(S1 + S2) - 2 * root
+    assert ua.distance(x, y, "frechet") == pytest.approx(expected, rel=1e-5)
+
+
+def test_frechet_in_blocks_equals_frechet_at_once(monkeypatch):
+    x, y = pair(0, n=300, m=200)
+    whole = ua.distance(x, y, "frechet")
+    monkeypatch.setattr(moments, "_BLOCK_ROWS", 16)
+    assert ua.distance(x, y, "frechet") == pytest.approx(whole, rel=1e-12)
+
+
+def test_frechet_keeps_its_digits_far_from_the_origin_and_of_constant_columns():
+    x, y = pair(0)
+    x[:, 0] = y[:, 0] = 0.1
+    here, there = (ua.distance(x + s, y + s, "frechet") for s in (0.0, 1e6))
+    assert there == pytest.approx(here, rel=1e-8)
+    assert ua.distance(x[:, 1:], y[:, 1:], "frechet") == pytest.approx(here, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mmd", "frechet"])
+class TestBoth:
+    def test_rows_in_any_order_and_a_common_motion_change_nothing(self, name):
+        x, y = pair(2)
+        expected = ua.distance(x, y, name)
+        shuffled = x[np.random.default_rng(0).permutation(len(x))]
+        assert ua.distance(shuffled, y, name) == pytest.approx(expected, rel=1e-8)
+        Q = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+        assert ua.distance(x @ Q + 3, y @ Q + 3, name) == pytest.approx(expected, rel=1e-8)
+
+    def test_integers_sparse_points_and_preprocessing(self, name):
+        rng = np.random.default_rng(0)
+        x, y = rng.integers(0, 4, size=(40, 5)), rng.integers(0, 5, size=(30, 5))
+        expected = ua.distance(x.astype(float), y.astype(float), name)
+        assert ua.distance(x.astype(np.int8), y.astype(np.int8), name) == expected
+        filled = ua.distance(sparse.csr_array(x), sparse.csr_array(y), name)
+        assert filled == pytest.approx(expected, rel=1e-10)
+        logged = ua.distance(np.log1p(x), np.log1p(y), name)
+        assert ua.distance(x, y, name, preprocess=["log1p"]) == pytest.approx(logged, rel=1e-10)
+
+    def test_features_must_be_shared(self, name):
+        x, y = pair(0)
+        with pytest.raises(NotApplicableError, match=r"same features.*'les' needs neither"):
+            ua.distance(x, y[:, :3], name)
+
+    def test_values_whose_squares_overflow_are_refused(self, name):
+        x, y = pair(0)
+        with pytest.raises(DegenerateDataError, match=r"dataset 'a' has values up to .*Rescale"):
+            ua.distance(1e200 * x, y, name)
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match="bandwidth='mean' is not known"):
+        ua.distance(*pair(0), "mmd", bandwidth="mean")
+    with pytest.raises(NotApplicableError, match="needs at least 2 rows, and dataset 'a' has 1"):
+        ua.distance(pair(0)[0][:1], pair(0)[1], "frechet")

@@ -1,0 +1,244 @@
+"""Wasserstein and Gromov-Wasserstein, against POT itself and closed forms."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+import unaligned as ua
+from unaligned.errors import AccuracyWarning, InputError, MissingExtraError, NotApplicableError
+from unaligned.metrics import _gromov, transport
+
+ot = pytest.importorskip("ot", reason="POT is not installed")
+SEEDS = range(4)
+
+
+def pair(seed, n=40, m=55, d=3, e=3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(size=(m, e)) * np.arange(1, e + 1)
+
+
+def gw_loss_of_pot(x, y):
+    C1, C2 = cdist(x, x), cdist(y, y)
+    _, log = ot.gromov.gromov_wasserstein(C1, C2, log=True)
+    return log["gw_dist"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("d", [1, 2, 40])
+def test_wasserstein_is_the_root_of_emd2(seed, d):
+    x, y = pair(seed, d=d, e=d)
+    expected = np.sqrt(ot.emd2([], [], ot.dist(x, y)))
+    assert ua.distance(x, y, "wasserstein") == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wasserstein_of_equal_sizes_is_an_assignment(seed):
+    x, y = pair(seed, n=50, m=50)
+    cost = cdist(x, y, "sqeuclidean")
+    expected = np.sqrt(cost[linear_sum_assignment(cost)].mean())
+    assert ua.distance(x, y, "wasserstein") == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_wasserstein_does_not_depend_on_the_unit(unit):
+    x, y = pair(0)
+    scaled = ua.distance(unit * x, unit * y, "wasserstein")
+    assert scaled == pytest.approx(unit * ua.distance(x, y, "wasserstein"), rel=1e-8)
+
+
+def test_wasserstein_keeps_its_digits_far_from_the_origin():
+    x, y = pair(0, d=30, e=30)
+    here, there = (ua.distance(x + s, y + s, "wasserstein") for s in (0.0, 1e6))
+    assert there == pytest.approx(here, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sinkhorn_comes_near_and_sliced_stays_below(seed):
+    x, y = pair(seed, n=200, m=150)
+    exact, near, sliced = (
+        ua.distance(x, y, "wasserstein", method=m) for m in ("exact", "sinkhorn", "sliced")
+    )
+    assert near == pytest.approx(exact, rel=0.05)
+    assert 0 < sliced <= exact / np.sqrt(3) * 1.05  # equal in the mean over all directions
+
+
+def test_sliced_is_seeded_and_equals_pot_in_any_number_of_blocks(monkeypatch):
+    x, y = pair(1)
+    options = {"method": "sliced", "n_projections": 20}
+    whole = ua.distance(x, y, "wasserstein", **options)
+    monkeypatch.setattr(transport, "_PROJECTED", 3 * len(y))
+    assert ua.distance(x, y, "wasserstein", **options) == pytest.approx(whole, rel=1e-12)
+    assert ua.distance(x, y, "wasserstein", rng=1, **options) != whole
+    directions = np.random.default_rng(0).normal(size=(3, 20))
+    directions /= np.linalg.norm(directions, axis=0)
+    expected = ot.sliced_wasserstein_distance(x, y, projections=directions)
+    assert whole == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gromov_wasserstein_is_the_root_of_pots_square_loss(seed):
+    x, y = pair(seed, e=5)
+    expected = gw_loss_of_pot(x, y)
+    # POT goes the other way where the fingerprints say so; the minimum it reaches is the same.
+    assert ua.distance(x, y, "gromov-wasserstein", squared=True) == pytest.approx(
+        expected, rel=1e-7
+    )
+    root = ua.distance(x, y, "gromov-wasserstein")
+    assert root == pytest.approx(np.sqrt(expected), rel=1e-7)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_conditional_gradient_equals_pots_to_rounding(seed):
+    x, y = pair(seed, e=5)
+    C1, C2 = cdist(x, x), cdist(y, y)
+    p, q = np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))
+    found = _gromov.square_loss(C1, C2, p, q, 1000)
+    assert found == pytest.approx(gw_loss_of_pot(x, y), rel=1e-8)
+
+
+def test_two_points_by_hand():
+    # Distances 1 and 3; every coupling of two points has the loss (3 - 1)²/2 at best.
+    x, y = np.array([[0.0], [1.0]]), np.array([[0.0], [3.0]])
+    assert ua.distance(x, y, "gromov-wasserstein", squared=True) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gromov_wasserstein_takes_distance_matrices_and_ignores_motion(seed):
+    x, y = pair(seed, e=4)
+    plain = ua.distance(x, y, "gromov-wasserstein")
+    matrices = (ua.Dataset(cdist(z, z), kind="distances") for z in (x, y))
+    assert ua.distance(*matrices, "gromov-wasserstein") == pytest.approx(plain, rel=1e-6)
+    Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    assert ua.distance(x @ Q + 5, y, "gromov-wasserstein") == pytest.approx(plain, rel=1e-6)
+    scaled = ua.distance(1e-6 * x, 1e-6 * y, "gromov-wasserstein")
+    assert scaled == pytest.approx(1e-6 * plain, rel=1e-6)  # no absolute tolerance inside
+
+
+@pytest.mark.parametrize("name", ["wasserstein", "gromov-wasserstein"])
+def test_integers_give_what_floats_give(name):
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-5, 5, size=(30, 3)), rng.integers(0, 9, size=(25, 3))
+    expected = ua.distance(x.astype(float), y.astype(float), name)
+    assert ua.distance(x.astype(np.int8), y.astype(np.int8), name) == expected > 0
+
+
+def test_an_integer_distance_matrix_gives_a_full_coupling():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, size=(20, 1)), rng.integers(0, 5, size=(20, 1))
+    ints = [np.abs(z - z.T) for z in (x, y)]
+    found = ua.distance(
+        *(ua.Dataset(C, kind="distances") for C in ints), "gromov-wasserstein", squared=True
+    )
+    _, log = ot.gromov.gromov_wasserstein(*(C.astype(float) for C in ints), log=True)
+    assert found == pytest.approx(log["gw_dist"], rel=0.5)
+    assert found > 0
+
+
+@pytest.mark.parametrize("name", ["wasserstein", "gromov-wasserstein"])
+def test_rows_in_another_order_and_duplicates_and_constant_columns(name):
+    x, y = pair(3)
+    x[:, 1] = 7.0
+    y[:10] = y[10:20]
+    shuffled = x[np.random.default_rng(0).permutation(len(x))]
+    expected = ua.distance(x, y, name)
+    assert np.isfinite(expected)
+    assert ua.distance(shuffled, y, name) == pytest.approx(expected, rel=1e-6)
+
+
+def test_single_points():
+    x, y = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])
+    assert ua.distance(x, y, "wasserstein") == pytest.approx(5.0)
+    assert ua.distance(x, y, "gromov-wasserstein") == 0.0
+
+
+def test_large_collections_are_approximated_with_a_warning(monkeypatch):
+    x, y = pair(0, n=60, m=40)
+    monkeypatch.setattr(transport, "_EXACT_ROWS", 50)
+    with pytest.warns(AccuracyWarning, match=r"has 60 rows.*method='sliced'.*another number"):
+        result = ua.compare([x, y], distance="wasserstein")
+    assert result.options["method"] == "sliced"
+    monkeypatch.setattr(transport, "_GROMOV_ROWS", 50)
+    with pytest.warns(AccuracyWarning, match="method='low-rank'"):
+        ua.distance(x, y, "gromov-wasserstein")
+
+
+def test_one_feature_is_sorted_at_any_size(monkeypatch):
+    monkeypatch.setattr(transport, "_EXACT_ROWS", 10)
+    x, y = pair(0, d=1, e=1)
+    expected = np.sqrt(ot.emd2_1d(x, y))
+    assert ua.distance(x, y, "wasserstein") == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["points", "distances"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_landmarks_move_the_distance_by_no_more_than_their_radius(seed, kind):
+    x, y = pair(seed, n=150, m=120)
+    data = [
+        ua.Dataset(z if kind == "points" else cdist(z, z), kind=kind, name=n)
+        for n, z in (("x", x), ("y", y))
+    ]
+    exact, near = (
+        ua.distance(*data, "gromov-wasserstein", method=m, rank=60) for m in ("exact", "low-rank")
+    )
+    radius = 0.0
+    for dataset in data:
+        rng = dataset.generator(0)
+        rows = np.sort(rng.choice(dataset.n_samples, size=60, replace=False))
+        weights, own = _gromov.nearest_landmarks(
+            dataset.values, rows, precomputed=kind == "distances"
+        )
+        assert weights.sum() == pytest.approx(1.0)
+        radius += 2.0 * own
+    assert abs(exact - near) <= radius
+    assert near == pytest.approx(exact, rel=0.3)
+
+
+def test_landmarks_that_are_all_points_change_nothing():
+    x, y = pair(0)
+    exact = ua.distance(x, y, "gromov-wasserstein")
+    assert ua.distance(x, y, "gromov-wasserstein", method="low-rank") == exact
+
+
+def test_a_solver_that_stops_early_says_so(monkeypatch):
+    x, y = pair(0)
+    with pytest.warns(AccuracyWarning, match="conditional gradient did not converge: max_iter=1"):
+        ua.distance(x, y, "gromov-wasserstein", max_iter=1)
+    monkeypatch.setattr(transport, "_SIMPLEX_STEPS", 3)
+    with pytest.warns(AccuracyWarning, match="the network simplex did not converge"):
+        ua.distance(x, y, "wasserstein")
+    monkeypatch.setattr(_gromov, "_SIMPLEX_STEPS", 3)
+    with pytest.warns(AccuracyWarning, match="the network simplex did not converge"):
+        ua.distance(x, y, "gromov-wasserstein", max_iter=1)
+
+
+def test_pots_own_warnings_stay_inside():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ua.distance(*pair(0), "wasserstein", method="sinkhorn", epsilon=0.005)
+
+
+def test_features_must_be_shared_where_points_travel():
+    x, y = pair(0, e=5)
+    with pytest.raises(NotApplicableError, match=r"same features.*'les' needs neither"):
+        ua.distance(x, y, "wasserstein")
+    with pytest.raises(NotApplicableError, match="takes points, and dataset 'a' is distances"):
+        ua.distance(ua.Dataset(cdist(x, x), kind="distances"), x, "wasserstein")
+
+
+def test_settings_are_checked():
+    x, y = pair(0)
+    with pytest.raises(InputError, match=r"method='sinkhor' is not known. Did you mean"):
+        ua.distance(x, y, "wasserstein", method="sinkhor")
+    with pytest.raises(InputError, match="rank=1 must be at least 2"):
+        ua.distance(x, y, "gromov-wasserstein", rank=1)
+
+
+@pytest.mark.parametrize("name", ["wasserstein", "gromov-wasserstein"])
+def test_a_missing_pot_names_the_extra(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "ot", None)
+    with pytest.raises(MissingExtraError, match=r"needs the package 'POT'.*unaligned\[transport"):
+        ua.distance(*pair(0), name)
