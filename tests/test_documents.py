@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -35,3 +37,14 @@ def test_every_command_in_the_documents_is_a_file_of_ours():
     for page in PAGES:
         for script in re.findall(r"python (benchmarks/\w+\.py)", page.read_text(encoding="utf-8")):
             assert (ROOT / script).exists(), script
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_example_scripts_run(script):
+    for package in ("ot", "gudhi", "ripser"):
+        pytest.importorskip(package, reason="the example shows all distances")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "not applicable" in done.stdout
