@@ -70,7 +70,6 @@ class Wasserstein(TransportDistance):
 
     Examples
     --------
-    >>> import pytest; _ = pytest.importorskip("ot", reason="POT is not installed")
     >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(100, 3))
     >>> round(ua.distance(points, points + [3.0, 0.0, 4.0], "wasserstein"), 6)
@@ -171,7 +170,6 @@ class GromovWasserstein(TransportDistance):
 
     Examples
     --------
-    >>> import pytest; _ = pytest.importorskip("ot", reason="POT is not installed")
     >>> import unaligned as ua
     >>> short, long = np.array([[0.0], [1.0]]), np.array([[0.0, 0.0], [0.0, 3.0]])
     >>> round(ua.distance(short, long, "gromov-wasserstein", squared=True), 6)
