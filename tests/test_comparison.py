@@ -361,3 +361,33 @@ def test_robust_leaves_the_default_k_to_the_rows_that_are_left():
 def test_what_comes_to_light_late_still_names_the_dataset(data, options, message):
     with pytest.raises(InputError, match=message):
         ua.compare({"x": data}, **options)
+
+
+def test_distance_works_out_one_pair_only():
+    seen = []
+
+    def counted(a, b):
+        seen.append((len(a), len(b)))
+        return 1.0
+
+    rng = np.random.default_rng(0)
+    assert ua.distance(rng.normal(size=(5, 2)), rng.normal(size=(6, 2)), counted) == 1.0
+    assert seen == [(5, 6)]
+
+
+def test_slow_pairs_show_their_progress(capsys):
+    clouds = list(np.random.default_rng(0).normal(size=(3, 20, 2)))
+    ua.compare(clouds, distance="mmd", progress=True)
+    assert "comparing" in capsys.readouterr().err
+    ua.compare(clouds, distance="les", n_eigenvalues=5, progress=True)
+    assert "comparing" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["mmd", "frechet", "crosslid", "cka"])
+def test_comparisons_of_points_grow_and_are_saved(name, tmp_path):
+    clouds = dict(zip("abc", np.random.default_rng(0).normal(size=(3, 25, 2)), strict=True))
+    whole = ua.compare(clouds, distance=name)
+    begun = ua.compare({key: clouds[key] for key in "ab"}, distance=name)
+    assert np.allclose(begun.add({"c": clouds["c"]}).distances, whole.distances, atol=1e-12)
+    whole.save(tmp_path / "kept.npz")
+    assert np.array_equal(ua.Comparison.load(tmp_path / "kept.npz").distances, whole.distances)

@@ -153,6 +153,9 @@ def test_single_points():
     x, y = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])
     assert ua.distance(x, y, "wasserstein") == pytest.approx(5.0)
     assert ua.distance(x, y, "gromov-wasserstein") == 0.0
+    many = pair(0)[0]  # every point of it goes to the one, so the loss is the mean of C²
+    expected = np.mean(cdist(many, many) ** 2)
+    assert ua.distance(x, many, "gromov-wasserstein", squared=True) == pytest.approx(expected)
 
 
 def test_large_collections_are_approximated_with_a_warning(monkeypatch):
