@@ -187,6 +187,11 @@ class PointCloud:
             np.matmul(left, right.T, out=out)
         return lambda part: None
 
+    def dense_rows(self, rows: Rows) -> FloatArray:
+        """Return these rows, dense and centred, whatever the points are."""
+        taken = self.values[rows]
+        return np.asarray(taken.toarray() - self._mean if self.is_sparse else taken)
+
     def _rows(self, rows: Rows) -> Any:
         """Return these rows: dense and centred, or sparse where they stay so."""
         taken = self.values[rows]
