@@ -205,7 +205,7 @@ class _Meeting:
                 windows = np.full(group, stop), np.full(group, n)
                 parts.append(self._own(rows, [windows], bracket, workers))
             else:
-                parts.append(self._tiles(rows, [[columns]] * 1, bracket, workers))
+                parts.append(self._tiles(rows, [[columns]], bracket, workers))
         return _sum(parts)
 
     def across(self, blocks: Blocks, bracket: Bracket, workers: Workers) -> _Tally:
@@ -321,7 +321,10 @@ def _crossing(
     step = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
     value = float(edges[above - 1] + step * (edges[above] - edges[above - 1]))
     density = float(shares[-1] - shares[0]) / (bracket[1] - bracket[0])
-    error = math.sqrt(4.0 * across.spread / n_rows**2 + 0.5 / n_references**2) / density
+    share = math.sqrt(4.0 * across.spread / n_rows**2 + 0.5 / n_references**2)
+    # Where values are ties F is flat between them, and its mean slope says too little.
+    low, high = np.interp([0.5 - share, 0.5 + share], rising, edges)
+    error = max(share / density, 0.5 * float(high - low))
     error = math.hypot(error, (edges[1] - edges[0]) / math.sqrt(12.0))
     return MedianEstimate(value, error, across.total + among.total)
 
