@@ -78,7 +78,7 @@ def test_sparse_points_agree_with_dense_ones(density):
 
 
 def test_a_bracket_that_misses_is_widened(monkeypatch):
-    monkeypatch.setattr(sampling, "_MARGINS", (1e-9, 0.4))
+    monkeypatch.setattr(sampling, "_MARGINS", (1e-9, 0.5))
     cloud = PointCloud(CLOUDS["3-torus"])
     found = median_of_many_points(cloud, np.random.default_rng(0), n_pairs=10**6)
     assert abs(found.value - median_of_points(cloud)) <= 4 * found.standard_error

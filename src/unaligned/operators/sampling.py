@@ -113,15 +113,25 @@ def sampled_median(
     (True, True)
     """
     meeting = _Meeting(references, n_rows, rng, n_pairs)
+    if meeting.middle == 0.0:  # half of all pairs are duplicates
+        return MedianEstimate(0.0, 0.0, meeting.sample.size)
+    margins = iter(_MARGINS)
+    bracket = meeting.bracket(next(margins))
     with Workers() as workers:
-        for margin in _MARGINS:
-            bracket = meeting.bracket(margin)
+        while True:
             among = meeting.among(bracket, workers)
             across = meeting.across(blocks, bracket, workers)
-            found = _crossing(across, among, bracket, n_rows, meeting.n_references)
-            if found is not None:
-                return found
-    raise AssertionError("a bracket of all values holds the median")
+            shares = _shares(across, among, n_rows)
+            if not shares[0] <= 0.5 < shares.max():
+                bracket = meeting.bracket(next(margins))
+            elif _coarse(shares, bracket):
+                above = int(np.searchsorted(np.maximum.accumulate(shares), 0.5, side="right"))
+                edges = np.linspace(*bracket, shares.size)
+                bracket = float(edges[max(above - 2, 0)]), float(edges[above])
+            else:
+                noise = math.sqrt(4.0 * across.spread / n_rows**2 + 0.5 / meeting.n_references**2)
+                value, error = _crossing(shares, bracket, noise)
+                return MedianEstimate(value, error, across.total + among.total)
 
 
 def median_of_many_points(
@@ -306,27 +316,36 @@ def _sum(parts: list[_Tally]) -> _Tally:
     return _Tally(sum(below), np.sum(bins, axis=0), sum(total), math.fsum(spread))
 
 
-def _crossing(
-    across: _Tally, among: _Tally, bracket: Bracket, n_rows: int, n_references: int
-) -> MedianEstimate | None:
-    """Return where F = 1/2, with its standard error; None where the bracket misses it."""
+def _shares(across: _Tally, among: _Tally, n_rows: int) -> FloatArray:
+    """Return F at the edges of the bins, (n_bins + 1,)."""
     # A row may meet itself, references do not: the matrix has its zero diagonal.
     diagonal = 1.0 / n_rows
-    shares = 2.0 * across.cumulative() - (diagonal + (1.0 - diagonal) * among.cumulative())
+    shares: FloatArray = 2.0 * across.cumulative()
+    shares -= diagonal + (1.0 - diagonal) * among.cumulative()
+    return shares
+
+
+def _coarse(shares: FloatArray, bracket: Bracket) -> bool:
+    """Whether the bin of the median holds many values that differ."""
     rising = np.maximum.accumulate(shares)
-    if not rising[0] <= 0.5 < rising[-1]:
-        return None
+    above = int(np.searchsorted(rising, 0.5, side="right"))
+    width = (bracket[1] - bracket[0]) / (shares.size - 1)
+    held = rising[above] - rising[above - 1]
+    return bool(held > 1e-3 and width > 1e-5 * (bracket[0] + above * width))
+
+
+def _crossing(shares: FloatArray, bracket: Bracket, noise: float) -> tuple[float, float]:
+    """Return where F = 1/2, and its standard error if that of F is `noise`."""
+    rising = np.maximum.accumulate(shares)
     edges = np.linspace(*bracket, rising.size)
     above = int(np.searchsorted(rising, 0.5, side="right"))
     step = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
     value = float(edges[above - 1] + step * (edges[above] - edges[above - 1]))
     density = float(shares[-1] - shares[0]) / (bracket[1] - bracket[0])
-    share = math.sqrt(4.0 * across.spread / n_rows**2 + 0.5 / n_references**2)
     # Where values are ties F is flat between them, and its mean slope says too little.
-    low, high = np.interp([0.5 - share, 0.5 + share], rising, edges)
-    error = max(share / density, 0.5 * float(high - low))
-    error = math.hypot(error, (edges[1] - edges[0]) / math.sqrt(12.0))
-    return MedianEstimate(value, error, across.total + among.total)
+    low, high = np.interp([0.5 - noise, 0.5 + noise], rising, edges)
+    error = max(noise / density, 0.5 * float(high - low))
+    return value, math.hypot(error, (edges[1] - edges[0]) / math.sqrt(12.0))
 
 
 def _padded(rows: FloatArray) -> FloatArray:

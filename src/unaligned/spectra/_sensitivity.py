@@ -31,7 +31,7 @@ def slopes(
     --------
     >>> points = np.random.default_rng(0).normal(size=(200, 2))
     >>> np.round(slopes(points, 3.0, 3, 1e-8), 1) + 0.0
-    array([ 0. , -0.6, -0.7])
+    array([ 0. , -1. , -0.7])
     """
     logs = []
     for step in (-_STEP, _STEP):
