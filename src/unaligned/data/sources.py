@@ -58,7 +58,9 @@ class RowSource(ABC):
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield all rows in blocks of at most `n_rows` (8 MiB where None), dense and numeric."""
-        size = n_rows or max(256, BLOCK_BYTES // (8 * max(1, self.n_features)))
+        row_bytes = 8 * max(1, self.n_features)
+        fewest = min(4096, max(256, 8 * BLOCK_BYTES // row_bytes))
+        size = n_rows or max(fewest, BLOCK_BYTES // row_bytes)
         seen = 0
         for part in self._read(size):
             for start in range(0, part.shape[0], size):

@@ -58,7 +58,7 @@ class PointCloud:
         self.n_samples, self.n_features = (int(size) for size in points.shape)
         self.is_sparse = bool(sparse.issparse(points))
         self.values: Any = self._centred_sparse(points) if self.is_sparse else _centred(points)
-        self.few_features = not self.is_sparse and self.n_features <= _FEW_FEATURES
+        self.few_features = not self.is_sparse and few_features(self.n_features)
 
     @property
     def tile_rows(self) -> int:
@@ -154,10 +154,7 @@ class PointCloud:
     @cached_property
     def _padded(self) -> FloatArray:
         """The points with zero features up to a multiple of four, as the loops want them."""
-        n_padded = -(-max(self.n_features, 1) // 4) * 4
-        padded = np.zeros((self.n_samples, n_padded))
-        padded[:, : self.n_features] = self.values
-        return padded
+        return padded(self.values)
 
     @cached_property
     def _transposed(self) -> FloatArray:
@@ -235,6 +232,18 @@ def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
             f"must lie between {_SMALLEST:g} and {_LARGEST:g}. "
             "Rescale the data: the distance does not depend on the unit."
         )
+
+
+def few_features(n_features: int) -> bool:
+    """Whether a loop over differences is no dearer than a matrix product."""
+    return n_features <= _FEW_FEATURES
+
+
+def padded(rows: FloatArray) -> FloatArray:
+    """Return rows with zero features up to a multiple of four, as the loops want them."""
+    wide = np.zeros((rows.shape[0], -(-max(rows.shape[1], 1) // 4) * 4))
+    wide[:, : rows.shape[1]] = rows
+    return wide
 
 
 def squared_norms(rows: Any) -> FloatArray:

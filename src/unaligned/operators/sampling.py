@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from .._check import FloatArray, IndexArray
-from .points import Bracket, PointCloud, squared_norms
+from .points import Bracket, PointCloud, padded, squared_norms
 from .threads import Workers
 
 Blocks: TypeAlias = Callable[[], Iterable[FloatArray]]
@@ -168,8 +168,8 @@ class _Meeting:
     @cached_property
     def transposed(self) -> FloatArray:
         """The references column by column, the first ones again at the end: windows wrap."""
-        padded = _padded(self.references)
-        return np.ascontiguousarray(np.vstack([padded, padded[: self.width]]).T)
+        wide = padded(self.references)
+        return np.ascontiguousarray(np.vstack([wide, wide[: self.width]]).T)
 
     @cached_property
     def wrapped(self) -> tuple[FloatArray, FloatArray]:
@@ -244,7 +244,7 @@ class _Meeting:
         """Tally rows that each have windows of their own."""
         from . import kernels
 
-        points = _padded(rows)
+        points = padded(rows)
         shares = np.empty((len(windows), rows.shape[0]))
 
         def task(part: slice) -> tuple[int, IndexArray]:
@@ -346,11 +346,3 @@ def _crossing(shares: FloatArray, bracket: Bracket, noise: float) -> tuple[float
     low, high = np.interp([0.5 - noise, 0.5 + noise], rising, edges)
     error = max(noise / density, 0.5 * float(high - low))
     return value, math.hypot(error, (edges[1] - edges[0]) / math.sqrt(12.0))
-
-
-def _padded(rows: FloatArray) -> FloatArray:
-    """Return rows with zero features up to a multiple of four, as the loops want them."""
-    n_padded = -(-max(rows.shape[1], 1) // 4) * 4
-    padded = np.zeros((rows.shape[0], n_padded))
-    padded[:, : rows.shape[1]] = rows
-    return padded

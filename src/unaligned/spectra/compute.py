@@ -18,15 +18,21 @@ from ..engine import one_blas
 from ..errors import DegenerateDataError, IndefiniteWarning, InputError, RecipeMismatchError
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
-from ..operators.diffusion import build_operator
+from ..operators.diffusion import DiffusionOperator, build_operator
+from ..operators.metric import is_euclidean
 from ..operators.robust import outlying_rows
+from ..operators.streamed import streamed_affinity
 from ._sensitivity import with_scale_error
-from .auto import resolve_solver
+from .auto import Auto, resolve_solver
 from .base import Accuracy, EigenSolver, Spectrum
 from .decay import GAMMA_RANGE, suggest_gamma
+from .landmarks import Landmarks
 from .signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
+# From so many rows on features (8 r bytes a row) are not kept but worked out again.
+STREAM_ROWS = 50_000
+LAZY_BYTES = 1 << 28  # a source of fewer rows is read into memory up to this size
 _NEGATIVE_MASS = 1e-10  # less than this is rounding
 
 
@@ -84,7 +90,12 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
     require_enough(k, dataset)
     started = time.perf_counter()
     for_scale = dataset.generator(seed).spawn(1)[0]
-    operator, aside = operator_of(dataset, settings.kernel, for_scale)
+    solver = resolve_solver(settings.solver, settings.sketch_size)
+    if _streams(dataset, settings.kernel, solver):
+        operator: PSDOperator = _streamed(dataset, settings.kernel, for_scale)
+        aside = np.empty(0, dtype=np.int64)
+    else:
+        operator, aside = operator_of(dataset, settings.kernel, for_scale)
     if k > operator.n_samples:
         raise InputError(
             f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
@@ -92,7 +103,6 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
             "Lower n_eigenvalues."
         )
     built = time.perf_counter()
-    solver = resolve_solver(settings.solver, settings.sketch_size)
     # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
     gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
     accuracy = Accuracy(gamma, settings.tol)
@@ -121,6 +131,29 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
         dataset.fingerprint,
         stats,
     )
+
+
+def _streams(dataset: Dataset, kernel: KernelSettings, solver: EigenSolver) -> bool:
+    """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
+    if dataset.kind != "points" or not isinstance(solver, (Auto, Landmarks)):
+        return False
+    if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
+        return False
+    large = 8 * dataset.n_samples * dataset.n_features > LAZY_BYTES
+    return dataset.n_samples >= STREAM_ROWS or (dataset.is_lazy and large)
+
+
+def _streamed(
+    dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator
+) -> DiffusionOperator:
+    """Return the operator of points that are read by blocks."""
+    try:
+        affinity = streamed_affinity(
+            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng
+        )
+    except InputError as error:
+        raise type(error)(f"{dataset.label}: {error}") from error
+    return DiffusionOperator(affinity)
 
 
 def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
