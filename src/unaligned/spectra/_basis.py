@@ -9,14 +9,14 @@ from .._check import FloatArray
 from ..operators.streamed import StreamedAffinity
 from ._cholesky import RESIDUAL_FLOOR, _pivoted
 
-_PANEL = 128  # rows of the triangle solved together: small beside r, large for a product
+_LEAF = 48  # rows of the triangle that are solved by their inverse: small beside r
 
 
 class Basis:
     r"""Landmarks S with the triangle of :math:`K_{S,S} = L L^T`: features :math:`L^{-1} k(S, x)`.
 
-    The triangle is solved panel by panel with products only (NumPy lets other threads run
-    during those), the diagonal panels by their inverses. O(n r (d + r)) time for n rows.
+    The triangle is solved by halves with products only (NumPy lets other threads run during
+    those), the smallest parts by their inverses. O(n r (d + r)) time for n rows.
 
     Parameters
     ----------
@@ -42,11 +42,8 @@ class Basis:
     ) -> None:
         self.affinity, self.points, self.triangle = affinity, points, triangle
         self._kernel = affinity.kernel(points)
-        self._panels = [slice(a, min(a + _PANEL, self.rank)) for a in range(0, self.rank, _PANEL)]
-        self._inverses = [
-            solve_triangular(triangle[p, p], np.eye(p.stop - p.start), lower=True)
-            for p in self._panels
-        ]
+        self._inverses: dict[int, FloatArray] = {}
+        self._prepare(0, self.rank)
 
     @property
     def rank(self) -> int:
@@ -63,11 +60,26 @@ class Basis:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Overwrite `right`, (r, n), with L⁻¹ times it."""
-        for panel, inverse in zip(self._panels, self._inverses, strict=True):
-            if panel.start:
-                right[panel] -= self.triangle[panel, : panel.start] @ right[: panel.start]
-            right[panel] = inverse @ right[panel]
+        self._solve(right, 0, self.rank)
         return right
+
+    def _solve(self, right: FloatArray, start: int, stop: int) -> None:
+        if stop - start <= _LEAF:
+            right[start:stop] = self._inverses[start] @ right[start:stop]
+            return
+        middle = (start + stop) // 2
+        self._solve(right, start, middle)
+        right[middle:stop] -= self.triangle[middle:stop, start:middle] @ right[start:middle]
+        self._solve(right, middle, stop)
+
+    def _prepare(self, start: int, stop: int) -> None:
+        if stop - start <= _LEAF:
+            leaf = self.triangle[start:stop, start:stop]
+            self._inverses[start] = solve_triangular(leaf, np.eye(stop - start), lower=True)
+            return
+        middle = (start + stop) // 2
+        self._prepare(start, middle)
+        self._prepare(middle, stop)
 
     def solve_transposed(self, right: FloatArray) -> FloatArray:
         """Return L⁻ᵀ times `right`, (r, n)."""
