@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -18,7 +20,9 @@ from ._cholesky import PivotedCholesky
 from ._forecast import Forecast
 from ._passes import Passes, Small
 from .base import Accuracy, Spectrum, descending
-from .landmarks import Landmarks, Run
+
+if TYPE_CHECKING:
+    from .landmarks import Run
 
 SAMPLE_ROWS = 16_384
 # The sample is asked for this share of `tol`: rows outside of it have larger residuals.
@@ -49,6 +53,7 @@ class Streamed:
     accuracy: Accuracy
     capacity: int
     rng: np.random.Generator
+    start: Callable[..., Run]  # the factorisation of `Landmarks`, for the sample
 
     def run(self) -> tuple[Spectrum, bool]:
         """Return the spectrum, and whether nothing but rounding is left."""
@@ -79,7 +84,9 @@ class Streamed:
         capacity = max(min(self.capacity, points.shape[0] // 2), 1)
         accuracy = Accuracy(self.accuracy.gamma, _SHARE * self.accuracy.tol)
         factor = PivotedCholesky(small.affinity, capacity)
-        run = Run(small, factor, min(self.n_eigenvalues, points.shape[0]), accuracy, self.rng)
+        run = self.start(
+            small, factor, min(self.n_eigenvalues, points.shape[0]), accuracy, self.rng
+        )
         run.to_tolerance()
         triangle = np.tril(factor.features[:, factor.landmarks].T)
         basis = Basis(self.affinity, points[factor.landmarks].copy(), triangle)
@@ -114,6 +121,6 @@ class Streamed:
             upper=np.minimum(small.highest * found, 1.0) + rounding,
             slack=small.slack,
             bound_kind="certified",
-            solver=Landmarks.name,
+            solver="landmarks",
             stats={"landmarks": rank, "residual_trace": passes.residual_trace},
         )

@@ -135,7 +135,7 @@ class Landmarks(EigenSolver):
         from ._stream import Streamed
 
         capacity = min(operator.n_samples, self.max_landmarks or max(2000, 10 * n_eigenvalues))
-        run = Streamed(operator, operator.affinity, n_eigenvalues, accuracy, capacity, rng)
+        run = Streamed(operator, operator.affinity, n_eigenvalues, accuracy, capacity, rng, Run)
         spectrum, exhausted = run.run()
         bound = spectrum.total_log_error(accuracy.gamma)
         if bound > accuracy.tol:
