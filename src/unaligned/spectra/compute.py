@@ -23,10 +23,9 @@ from ..operators.metric import is_euclidean
 from ..operators.robust import outlying_rows
 from ..operators.streamed import streamed_affinity
 from ._sensitivity import with_scale_error
-from .auto import Auto, resolve_solver
+from .auto import resolve_solver
 from .base import Accuracy, EigenSolver, Spectrum
 from .decay import GAMMA_RANGE, suggest_gamma
-from .landmarks import Landmarks
 from .signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
@@ -135,7 +134,7 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
 
 def _streams(dataset: Dataset, kernel: KernelSettings, solver: EigenSolver) -> bool:
     """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
-    if dataset.kind != "points" or not isinstance(solver, (Auto, Landmarks)):
+    if dataset.kind != "points" or solver.name not in ("auto", "landmarks"):
         return False
     if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
         return False
