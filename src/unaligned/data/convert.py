@@ -11,10 +11,13 @@ from scipy import sparse
 from .._check import shape_of
 from ..errors import InputError, InputTypeError
 from .preprocess import Values
+from .sources import ArrayRows, DaskRows, RowSource
 
 
 def to_values(data: Any, label: str) -> Values:
     """Return `data` as a 2-D numeric ndarray, memmap or CSR array without a needless copy.
+
+    What lives elsewhere (an HDF5 or Zarr dataset, a Dask array) becomes a `RowSource`.
 
     Examples
     --------
@@ -22,6 +25,8 @@ def to_values(data: Any, label: str) -> Values:
     'i'
     """
     values = _to_array(data, label)
+    if isinstance(values, RowSource):
+        return values
     _require_numeric(values.dtype, label)
     if values.ndim != 2:
         remedy = (
@@ -46,6 +51,8 @@ def to_values(data: Any, label: str) -> Values:
 
 
 def _to_array(data: Any, label: str) -> Values:
+    if isinstance(data, RowSource):
+        return data
     if isinstance(data, np.ma.MaskedArray):
         if not np.ma.is_masked(data):
             return np.asarray(data)
@@ -172,7 +179,24 @@ def _strided() -> Any:
     return torch.strided
 
 
-def _from_anndata(data: Any, label: str) -> npt.NDArray[Any]:
+def _from_stored(data: Any, label: str) -> Any:
+    """Return rows of an HDF5 or Zarr array, unread; one that is not 2-D is read for its error."""
+    if not hasattr(data, "dtype") or len(getattr(data, "shape", ())) != 2:
+        return _from_sequence(data[()] if hasattr(data, "dtype") else data, label)
+    _require_numeric(np.dtype(data.dtype), label)
+    return ArrayRows(data)
+
+
+def _from_dask(data: Any, label: str) -> Any:
+    if getattr(data, "ndim", 0) != 2 or not hasattr(data, "rechunk"):
+        return np.asarray(data.compute() if hasattr(data, "compute") else data)
+    _require_numeric(np.dtype(data.dtype), label)
+    return DaskRows(data)
+
+
+def _from_anndata(data: Any, label: str) -> Any:
+    if len(getattr(data, "shape", ())) == 2 and not hasattr(data, "obs"):
+        return ArrayRows(data)  # a sparse matrix of a backed h5ad
     raise InputTypeError(
         f"{label} is an AnnData object, which holds several matrices. Say which one: "
         "adata.X, adata.layers[...] or adata.obsm['X_pca']."
@@ -215,4 +239,7 @@ _BY_MODULE = {
     "torch": _from_torch,
     "anndata": _from_anndata,
     "networkx": _from_networkx,
+    "h5py": _from_stored,
+    "zarr": _from_stored,
+    "dask": _from_dask,
 }

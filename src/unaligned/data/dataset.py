@@ -16,7 +16,8 @@ from .. import _check
 from .._check import FloatArray
 from ..errors import DataWarning, InputError, warn
 from .convert import is_network, to_values
-from .preprocess import Step, Values, apply_steps, parse_steps
+from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
+from .sources import ArrayRows, FiniteRows, MappedRows, RowSource, as_source
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
 _BLOCK_BYTES = 2**25
@@ -32,7 +33,8 @@ class Dataset:
         For `points`, rows are samples: shape (n_samples, n_features). The other kinds are
         square and symmetric. Anything array-like is taken: ndarray, memmap, SciPy sparse, a
         pandas, polars or Arrow table, a torch tensor, whatever has `__array__`. Arrays are not
-        copied; do not change them afterwards.
+        copied; do not change them afterwards. An HDF5 or Zarr array, a Dask array or a
+        `RowSource` stays where it is and is read by blocks (see `from_source`).
     kind
         `points`; `distances` (a distance matrix); `affinity` (a similarity matrix); `spd` (a
         symmetric positive semi-definite matrix, its eigenvalues taken as they are, such as a
@@ -77,11 +79,54 @@ class Dataset:
                 "Give it as Dataset(graph, kind='graph')."
             )
         values = to_values(self.values, self.label)
+        if isinstance(values, RowSource) and self.kind != "points":
+            values = values.read()
         values, dropped = self._without_missing(values)
         if self.kind != "points":
             _require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
+
+    @staticmethod
+    def from_source(
+        source: Any,
+        *,
+        name: str | None = None,
+        preprocess: Step | Iterable[Step] = (),
+        nan_policy: str = "raise",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Dataset:
+        """Return a dataset of points that stay where they are and are read by blocks.
+
+        Parameters
+        ----------
+        source
+            A path (`.npy`, `.parquet`), anything with a shape and slices (memmap, HDF5, Zarr),
+            a Dask array, a `RowSource`, or a function that returns an iterator of row blocks,
+            the same ones at every call.
+        name, preprocess, nan_policy, metadata
+            As for `Dataset`.
+
+        Examples
+        --------
+        >>> def blocks():
+        ...     rng = np.random.default_rng(0)
+        ...     return (rng.normal(size=(100, 3)) for _ in range(5))
+        >>> Dataset.from_source(blocks, name="drawn")
+        Dataset('drawn', points, 500 × 3)
+        """
+        return Dataset(
+            as_source(source),
+            name=name,
+            preprocess=parse_steps(preprocess),
+            nan_policy=nan_policy,
+            metadata=metadata or {},
+        )
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the rows are elsewhere, to be read by blocks."""
+        return isinstance(self.values, RowSource)
 
     @property
     def label(self) -> str:
@@ -100,15 +145,33 @@ class Dataset:
 
     def prepared(self) -> Values:
         """Return the values as float64 with the preprocessing done: ndarray, or CSR if sparse."""
+        if isinstance(self.values, RowSource):
+            return apply_steps(self.values.read(), self.preprocess)
         values = self.values.astype(np.float64, copy=False)
         if not sparse.issparse(values):
             values = np.asarray(values)  # a memmap is read here, and here only
         return apply_steps(values, self.preprocess)
 
+    def prepared_source(self) -> RowSource:
+        """Return the points with the preprocessing done, to be read by blocks.
+
+        Steps that look at single rows are done block by block; the others (`standardize`,
+        `pca`) need all values in memory.
+        """
+        if not all(step.partition(":")[0] in ROW_BY_ROW for step in self.preprocess):
+            return ArrayRows(self.prepared())
+        source = self.values if isinstance(self.values, RowSource) else ArrayRows(self.values)
+        if not self.preprocess:
+            return source
+        return MappedRows(source, lambda block: apply_steps(block, self.preprocess))
+
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""
         if n_rows is None:
             n_rows = max(1, _BLOCK_BYTES // (8 * max(1, self.n_features)))
+        if isinstance(self.values, RowSource):
+            yield from self.values.blocks(n_rows)
+            return
         for start in range(0, self.n_samples, n_rows):
             block = self.values[start : start + n_rows]
             yield block.toarray() if sparse.issparse(block) else np.asarray(block)
@@ -116,6 +179,8 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of kind and values; the same for any memory order and any exact dtype."""
+        if isinstance(self.values, RowSource):
+            return self.values.summary.digest
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.kind}:{self.values.shape}".encode())
         if sparse.issparse(self.values):
@@ -149,7 +214,7 @@ class Dataset:
     def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
         """Return `n_samples` rows drawn without replacement, in their old order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
-        values = self.values[rows]
+        values = self.values.take(rows) if self.is_lazy else self.values[rows]
         return self._changed(values=values if self.kind == "points" else values[:, rows])
 
     def _changed(self, **changes: Any) -> Dataset:
@@ -158,8 +223,9 @@ class Dataset:
         return copy
 
     def _without_missing(self, values: Values) -> tuple[Values, int]:
-        bad = _rows_not_finite(values)
-        if not bad.size:
+        lazy = isinstance(values, RowSource)
+        n_bad, first = _lazy_missing(values) if lazy else _missing(values)
+        if not n_bad:
             return values, 0
         if self.nan_policy == "raise" or self.kind != "points":
             remedy = (
@@ -168,26 +234,38 @@ class Dataset:
                 else "Fill them, or leave those rows and columns out."
             )
             raise InputError(
-                f"{self.label} has NaN or infinite values in {bad.size} of {values.shape[0]} "
-                f"rows (first in row {bad[0]}). {remedy}"
+                f"{self.label} has NaN or infinite values in {n_bad} of {values.shape[0]} "
+                f"rows (first in row {first}). {remedy}"
             )
-        if bad.size == values.shape[0]:
+        if n_bad == values.shape[0]:
             raise InputError(
                 f"{self.label} has NaN or infinite values in every row, so nan_policy='omit' "
                 "leaves nothing. Drop the columns that are never filled."
             )
         warn(
-            f"{self.label}: dropped {bad.size} of {values.shape[0]} rows with NaN or infinity.",
+            f"{self.label}: dropped {n_bad} of {values.shape[0]} rows with NaN or infinity.",
             DataWarning,
         )
+        if lazy:
+            return FiniteRows(values), n_bad
         keep = np.ones(values.shape[0], dtype=bool)
-        keep[bad] = False
-        return values[keep], int(bad.size)
+        keep[_rows_not_finite(values)] = False
+        return values[keep], n_bad
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
         steps = f", preprocess={list(self.preprocess)}" if self.preprocess else ""
         return f"Dataset({name}{self.kind}, {self.n_samples} × {self.n_features}{steps})"
+
+
+def _missing(values: Values) -> tuple[int, int]:
+    """Return how many rows hold NaN or infinity, and the first of them."""
+    bad = _rows_not_finite(values)
+    return int(bad.size), int(bad[0]) if bad.size else -1
+
+
+def _lazy_missing(source: RowSource) -> tuple[int, int]:
+    return source.summary.n_bad, source.summary.first_bad
 
 
 def _rows_not_finite(values: Values) -> npt.NDArray[np.int64]:

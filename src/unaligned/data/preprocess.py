@@ -124,6 +124,9 @@ STEPS: dict[str, Callable[..., Values]] = {
     "pca": pca,
 }
 
+# Steps that need no other row than the one they work on.
+ROW_BY_ROW = ("normalize_total", "log1p", "arcsinh")
+
 # The rule for the number behind a step's name: never, needed, or optional.
 _ARGUMENT = {"normalize_total": "optional", "arcsinh": "needed", "pca": "needed"}
 _DEFAULT = {"normalize_total": 1e4}

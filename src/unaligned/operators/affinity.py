@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 from .. import _check
 from .._check import FloatArray
 from ..errors import InputError, InputTypeError
-from .bandwidth import scale_from_condensed, scale_from_points
+from .bandwidth import estimate_scale, scale_from_condensed
 from .base import MatrixOperator, PSDOperator, SparseOperator
 from .gaussian import GaussianAffinity
 from .memory import storage_for
@@ -105,11 +105,14 @@ def _check_metric(metric: object) -> None:
         )
 
 
-def point_affinity(points: Points, settings: KernelSettings) -> PSDOperator:
+def point_affinity(
+    points: Points, settings: KernelSettings, rng: np.random.Generator | None = None
+) -> PSDOperator:
     """Return the affinity of points, (N, d), dense or CSR, with its `sigma_squared`.
 
     Gaussian of the Euclidean distance (Eq. 1) unless the settings say otherwise: another
-    metric goes through its N×N matrix of distances, `n_neighbors` gives a sparse matrix.
+    metric goes through its N×N matrix of distances, `n_neighbors` gives a sparse matrix. `rng`
+    draws pairs where there are too many for an exact median.
 
     Examples
     --------
@@ -119,13 +122,15 @@ def point_affinity(points: Points, settings: KernelSettings) -> PSDOperator:
     """
     if is_euclidean(settings.metric):
         cloud = PointCloud(points)
-        scale = scale_from_points(cloud, settings.bandwidth, settings.bandwidth_factor)
+        scale, error = estimate_scale(cloud, settings.bandwidth, settings.bandwidth_factor, rng)
         if settings.n_neighbors is not None:
             cloud.keep_digits(scale)
             tree = cloud.by_differences and not cloud.is_sparse
             return neighbour_affinity(cloud.values, settings.n_neighbors, scale, tree=tree)
         storage = storage_for(cloud.n_samples, settings.memory_limit)
-        return GaussianAffinity(cloud, scale, storage=storage)
+        affinity = GaussianAffinity(cloud, scale, storage=storage)
+        affinity.sigma_squared_error = error
+        return affinity
     distances = pairwise(points, settings.metric)
     return _gaussian_of(distances, settings, definite=settings.metric in DEFINITE_METRICS)
 

@@ -28,6 +28,8 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         How many kernel entries have been worked out so far; what the work cost.
     sigma_squared
         The kernel scale σ², or None where there is no kernel.
+    sigma_squared_error
+        Its standard error, 0 where it is exact.
     storage
         `dense` (the matrix is kept), `tiled` (worked out anew in every product), `sparse` or
         `matrix-free`.
@@ -35,6 +37,7 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
 
     definite: bool = True
     sigma_squared: float | None = None
+    sigma_squared_error: float = 0.0
     storage: str = "dense"
     entries_evaluated: int = 0
 

@@ -45,6 +45,7 @@ class DiffusionOperator(PSDOperator):
         self.affinity = affinity
         self.definite = affinity.definite
         self.sigma_squared = affinity.sigma_squared
+        self.sigma_squared_error = affinity.sigma_squared_error
         self.storage = affinity.storage
 
     @property
@@ -89,7 +90,9 @@ class DiffusionOperator(PSDOperator):
         return matrix
 
 
-def build_operator(values: Any, kind: str, settings: KernelSettings) -> PSDOperator:
+def build_operator(
+    values: Any, kind: str, settings: KernelSettings, rng: np.random.Generator | None = None
+) -> PSDOperator:
     """Return the operator whose eigenvalues describe `values` of this kind.
 
     `points` (dense or CSR), `distances` and `affinity` (dense or sparse) become a diffusion
@@ -111,7 +114,7 @@ def build_operator(values: Any, kind: str, settings: KernelSettings) -> PSDOpera
         return DiffusionOperator(given_affinity(values))
     if kind == "distances":
         return DiffusionOperator(distance_affinity(values, settings))
-    return DiffusionOperator(point_affinity(values, settings))
+    return DiffusionOperator(point_affinity(values, settings, rng))
 
 
 def _require_positive(row_sums: FloatArray) -> None:

@@ -85,6 +85,11 @@ class GaussianAffinity(PSDOperator):
         self.entries_evaluated += out.size
         return out
 
+    def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
+        """Return random points, dense and centred, (n_rows, d)."""
+        chosen = rng.choice(self.n_samples, size=min(n_rows, self.n_samples), replace=False)
+        return self._cloud.dense_rows(chosen)
+
     def to_dense(self) -> FloatArray:
         """Return the whole matrix as a new array: a copy, or built for the caller."""
         return self._matrix.copy() if self.storage == "dense" else self._build()

@@ -15,11 +15,12 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from .._check import FloatArray
+from .._check import FloatArray, IndexArray
 
 # Fused multiply-add is allowed, reordering is not: the rounding trick in `_exp` needs its order.
 _LOOP: dict[str, Any] = {
@@ -140,3 +141,89 @@ def collect_from_products(
                 found[n_found] = row[j]
                 n_found += (row[j] >= low) & (row[j] <= high)
     return n_below, n_found
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _tally(
+    row: FloatArray,
+    bracket: tuple[float, float],
+    middle: float,
+    found: FloatArray,
+    bins: IndexArray,
+) -> tuple[int, float]:
+    """Add a row's values within the bracket to the bins.
+
+    Returns how many lie below the bracket, and the share of them all that is below `middle`.
+    """
+    low, high = bracket
+    below, up_to, half = 0, 0, 0
+    for j in range(row.size):
+        below += row[j] < low
+        up_to += row[j] <= high
+        half += row[j] < middle
+    if up_to > below:
+        per_unit, last, count = bins.size / (high - low), bins.size - 1, 0
+        for j in range(row.size):
+            found[count] = row[j]
+            count += (row[j] >= low) & (row[j] <= high)
+        for j in range(count):
+            bins[min(int((found[j] - low) * per_unit), last)] += 1
+    return below, half / row.size
+
+
+@njit(**_LOOP)
+def tally_windows(
+    points: FloatArray,
+    transposed: FloatArray,
+    windows: tuple[IndexArray, IndexArray],
+    bracket: tuple[float, float],
+    middle: float,
+    bins: IndexArray,
+    shares: FloatArray,
+) -> int:
+    """Tally the squared distances of each point to its own window of other points.
+
+    Point i meets the columns `windows[0][i]` to `windows[1][i]` of `transposed`; features are a
+    multiple of four. Fills `shares` and adds to `bins` (see `_tally`); returns how many lie
+    below the bracket.
+    """
+    starts, stops = windows
+    longest = (stops - starts).max()
+    squared, found = np.empty(longest), np.empty(longest + 1)
+    n_below = 0
+    for i in range(points.shape[0]):
+        begin, end = starts[i], stops[i]
+        row = squared[: end - begin]
+        row[:] = 0.0
+        for k in range(0, points.shape[1], 4):
+            a, b, c, d = points[i, k], points[i, k + 1], points[i, k + 2], points[i, k + 3]
+            xa, xb = transposed[k, begin:end], transposed[k + 1, begin:end]
+            xc, xd = transposed[k + 2, begin:end], transposed[k + 3, begin:end]
+            for j in range(row.size):
+                u, v, w, z = a - xa[j], b - xb[j], c - xc[j], d - xd[j]
+                row[j] += (u * u + v * v) + (w * w + z * z)
+        below, shares[i] = _tally(row, bracket, middle, found, bins)
+        n_below += below
+    return n_below
+
+
+@njit(**_LOOP)
+def tally_products(
+    tile: FloatArray,
+    row_norms: FloatArray,
+    column_norms: FloatArray,
+    bracket: tuple[float, float],
+    middle: float,
+    bins: IndexArray,
+    shares: FloatArray,
+) -> int:
+    """Tally the squared distances of a tile of inner products, overwriting it."""
+    found = np.empty(tile.shape[1] + 1)
+    n_below = 0
+    for i in range(tile.shape[0]):
+        row, norm = tile[i], row_norms[i]
+        for j in range(row.size):
+            row[j] = max(norm + column_norms[j] - 2.0 * row[j], 0.0)
+        below, shares[i] = _tally(row, bracket, middle, found, bins)
+        n_below += below
+    return n_below

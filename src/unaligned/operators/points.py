@@ -64,7 +64,7 @@ class PointCloud:
         self.n_samples, self.n_features = (int(size) for size in points.shape)
         self.is_sparse = bool(sparse.issparse(points))
         self.values: Any = self._centred_sparse(points) if self.is_sparse else _centred(points)
-        self.by_differences = not self.is_sparse and self.n_features <= _FEW_FEATURES
+        self.by_differences = not self.is_sparse and few_features(self.n_features)
 
     def keep_digits(self, scale: float) -> None:
         """Go over to differences where products are too coarse for distances of this square.
@@ -174,7 +174,7 @@ class PointCloud:
     @cached_property
     def _padded(self) -> FloatArray:
         """The points with zero features up to a multiple of four, as the loops want them."""
-        return _padded(self.values)
+        return padded(self.values)
 
     @cached_property
     def _transposed(self) -> FloatArray:
@@ -189,8 +189,8 @@ class PointCloud:
             from . import kernels
 
             if self.is_sparse:
-                points, start = _padded(self._rows(rows)), 0
-                across = np.ascontiguousarray(_padded(self._rows(columns)).T)
+                points, start = padded(self._rows(rows)), 0
+                across = np.ascontiguousarray(padded(self._rows(columns)).T)
             else:
                 points, across, start = self._padded[rows], self._transposed, columns.start
 
@@ -205,6 +205,11 @@ class PointCloud:
             right = left if rows is columns else self._rows(columns)
             np.matmul(left, right.T, out=out)
         return lambda part: None
+
+    def dense_rows(self, rows: Rows) -> FloatArray:
+        """Return these rows, dense and centred, whatever the points are."""
+        taken = self.values[rows]
+        return np.asarray(taken.toarray() - self._mean if self.is_sparse else taken)
 
     def _rows(self, rows: Rows) -> Any:
         """Return these rows: dense and centred, or sparse where they stay so."""
@@ -242,14 +247,6 @@ def _centred(points: FloatArray) -> FloatArray:
     return values
 
 
-def _padded(points: FloatArray) -> FloatArray:
-    """Return the points with zero features up to a multiple of four."""
-    n_samples, n_features = points.shape
-    padded = np.zeros((n_samples, -(-max(n_features, 1) // 4) * 4))
-    padded[:, :n_features] = points
-    return padded
-
-
 def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
     """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
     if peak > _LARGEST or 0 < peak < smallest:
@@ -259,6 +256,18 @@ def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
             f"must lie between {_SMALLEST:g} and {_LARGEST:g}. "
             "Rescale the data: the distance does not depend on the unit."
         )
+
+
+def few_features(n_features: int) -> bool:
+    """Whether a loop over differences is no dearer than a matrix product."""
+    return n_features <= _FEW_FEATURES
+
+
+def padded(rows: FloatArray) -> FloatArray:
+    """Return rows with zero features up to a multiple of four, as the loops want them."""
+    wide = np.zeros((rows.shape[0], -(-max(rows.shape[1], 1) // 4) * 4))
+    wide[:, : rows.shape[1]] = rows
+    return wide
 
 
 def squared_norms(rows: Any) -> FloatArray:

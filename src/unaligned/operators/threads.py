@@ -26,7 +26,8 @@ def thread_count() -> int:
     affinity = getattr(os, "sched_getaffinity", None)  # not there on macOS and Windows
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     allowed = [int(library.num_threads) for library in _blas_libraries()]
-    return max(1, min([cores, *allowed]))
+    # The most that any is allowed: `one_blas` holds back all but NumPy's, and means only those.
+    return max(1, min(cores, max(allowed, default=cores)))
 
 
 @cache

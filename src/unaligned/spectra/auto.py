@@ -36,6 +36,7 @@ class Auto(EigenSolver):
 
     The rules, in order:
 
+    0. Points that are read by blocks (a source of rows, or 50,000 rows and more): `landmarks`.
     1. An operator that may have negative eigenvalues: `exact` where its N² matrix fits into
        memory and is no dearer, else `krylov`.
     2. N ≤ 500, or K > N/4: `exact`. Nothing is cheaper.
@@ -60,6 +61,9 @@ class Auto(EigenSolver):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues."""
         n, k = operator.n_samples, n_eigenvalues
+        if operator.storage == "streamed":
+            streamed = Landmarks().solve(operator, k, accuracy, rng)
+            return _told(streamed, "landmarks", f"N={n}: read by blocks")
         solver, price, why = _without_landmarks(operator, k)
         if operator.definite and not (n <= 500 or 4 * k > n):
             affordable = math.sqrt(price / (LANDMARK_COST * n))

@@ -24,14 +24,20 @@ from ..errors import (
 )
 from ..operators.affinity import KernelSettings
 from ..operators.base import PSDOperator
-from ..operators.diffusion import build_operator
+from ..operators.diffusion import DiffusionOperator, build_operator
+from ..operators.metric import is_euclidean
 from ..operators.robust import outlying_rows
+from ..operators.streamed import streamed_affinity
+from ._sensitivity import with_scale_error
 from .auto import resolve_solver
 from .base import Accuracy, EigenSolver, Spectrum
 from .decay import GAMMA_RANGE, suggest_gamma
 from .signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
+# From so many rows on features (8 r bytes a row) are not kept but worked out again.
+STREAM_ROWS = 50_000
+LAZY_BYTES = 1 << 28  # a source of fewer rows is read into memory up to this size
 _NEGATIVE_MASS = 1e-10  # less than this is rounding
 
 
@@ -50,7 +56,8 @@ class SignatureSettings:
     sketch_size
         M of Algorithm 1, with `solver="nystrom"`.
     tol
-        The wanted 2-norm of the error of the K values log(λ + γ).
+        The wanted 2-norm of the error of the K values log(λ + γ). The solver is held to it;
+        what a sampled σ² (N > 44,721) may add stands in the bound, and is about 0.01.
     kernel
         How points become an affinity.
     """
@@ -87,7 +94,13 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
     k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
     require_enough(k, dataset)
     started = time.perf_counter()
-    operator, aside = operator_of(dataset, settings.kernel)
+    for_scale = dataset.generator(seed).spawn(1)[0]
+    solver = resolve_solver(settings.solver, settings.sketch_size)
+    if _streams(dataset, settings.kernel, solver):
+        operator: PSDOperator = _streamed(dataset, settings.kernel, for_scale)
+        aside = np.empty(0, dtype=np.int64)
+    else:
+        operator, aside = operator_of(dataset, settings.kernel, for_scale)
     if k > operator.n_samples:
         raise InputError(
             f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
@@ -95,12 +108,12 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
             "Lower n_eigenvalues."
         )
     built = time.perf_counter()
-    solver = resolve_solver(settings.solver, settings.sketch_size)
     # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
     gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
     accuracy = Accuracy(gamma, settings.tol)
     with _named(dataset.label):
         spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
+        spectrum = with_scale_error(spectrum, operator, gamma, for_scale)
     solved = time.perf_counter()
     if isinstance(settings.gamma, str):
         gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
@@ -126,6 +139,29 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
     )
 
 
+def _streams(dataset: Dataset, kernel: KernelSettings, solver: EigenSolver) -> bool:
+    """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
+    if dataset.kind != "points" or solver.name not in ("auto", "landmarks"):
+        return False
+    if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
+        return False
+    large = 8 * dataset.n_samples * dataset.n_features > LAZY_BYTES
+    return dataset.n_samples >= STREAM_ROWS or (dataset.is_lazy and large)
+
+
+def _streamed(
+    dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator
+) -> DiffusionOperator:
+    """Return the operator of points that are read by blocks."""
+    try:
+        affinity = streamed_affinity(
+            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng
+        )
+    except InputError as error:
+        raise type(error)(f"{dataset.label}: {error}") from error
+    return DiffusionOperator(affinity)
+
+
 def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
     negative = spectrum.stats.get("negative_mass", 0.0)
     if not operator.definite and negative > _NEGATIVE_MASS:
@@ -149,10 +185,13 @@ def require_comparable(first: Signature, second: Signature) -> None:
         )
 
 
-def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, IndexArray]:
+def operator_of(
+    dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator | None = None
+) -> tuple[PSDOperator, IndexArray]:
     """Return the operator of a dataset, and the rows that `robust` set aside.
 
-    What is wrong with the data is said with its name.
+    `rng` draws pairs where there are too many for an exact median. What is wrong with the data
+    is said with its name.
     """
     if dataset.n_samples < 2 and dataset.kind != "spd":
         raise DegenerateDataError(
@@ -170,7 +209,7 @@ def operator_of(dataset: Dataset, kernel: KernelSettings) -> tuple[PSDOperator, 
         values = values.toarray() if sparse.issparse(values) else values
         _require_psd(values, dataset.label)
     with _named(dataset.label):
-        return build_operator(values, dataset.kind, kernel), aside
+        return build_operator(values, dataset.kind, kernel, rng), aside
 
 
 @contextmanager

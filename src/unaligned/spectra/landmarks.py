@@ -109,10 +109,12 @@ class Landmarks(EigenSolver):
         affordable: float,
     ) -> Spectrum | None:
         """Do as `solve`, but give up, with None, once more landmarks are foreseen than that."""
+        if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
+            return self._streamed(operator, n_eigenvalues, accuracy, rng)
         kernel = _kernel(operator)
         count = min(n_eigenvalues, operator.n_samples)
         capacity = min(operator.n_samples, self.max_landmarks or max(2000, 10 * count))
-        run = _Run(operator, PivotedCholesky(kernel, capacity), count, accuracy, rng)
+        run = Run(operator, PivotedCholesky(kernel, capacity), count, accuracy, rng)
         while run.growing:
             run.grow(self.block_size)
             if run.due() and run.good_enough(run.estimate()) and run.good_enough(run.spectrum()):
@@ -121,8 +123,26 @@ class Landmarks(EigenSolver):
                 return None
         return run.finish() if np.isinf(affordable) or run.factor.exhausted else None
 
+    def _streamed(
+        self,
+        operator: DiffusionOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+    ) -> Spectrum:
+        """Return the spectrum of points that are read by blocks; nothing else could."""
+        from ._stream import Streamed
 
-class _Run:
+        capacity = min(operator.n_samples, self.max_landmarks or max(2000, 10 * n_eigenvalues))
+        run = Streamed(operator, operator.affinity, n_eigenvalues, accuracy, capacity, rng, Run)
+        spectrum, exhausted = run.run()
+        bound = spectrum.total_log_error(accuracy.gamma)
+        if bound > accuracy.tol:
+            _warn(bound, accuracy.tol, spectrum.stats["landmarks"], rounding=exhausted)
+        return replace(spectrum, stats={**spectrum.stats, "converged": bound <= accuracy.tol})
+
+
+class Run:
     """One factorisation on its way to the certificate that was asked for."""
 
     def __init__(
@@ -159,6 +179,13 @@ class _Run:
         self.decay = np.log(residual / self.slack) / max(self.factor.rank - before, 1)
         self.latest = None
         self.forecast.note(self.factor.rank, self.slack)
+
+    def to_tolerance(self) -> None:
+        """Add landmarks until the bound meets `tol`, or there is nothing left to add."""
+        while self.growing:
+            self.grow(None)
+            if self.due() and self.good_enough(self.estimate()):
+                return
 
     def foreseen(self, affordable: float) -> float:
         """Return how many landmarks it may take, on a hopeful view; looks only now and then."""

@@ -1,0 +1,204 @@
+"""Rows that meet references: counting the squared distances of sampled pairs around a median."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from .._check import FloatArray, IndexArray
+from .points import Bracket, padded, squared_norms
+from .threads import Workers
+
+Blocks: TypeAlias = Callable[[], Iterable[FloatArray]]
+
+# Up to here each row has a window of its own in a compiled loop; with more features a matrix
+# product is faster by more than it loses when the rows of one tile are alike.
+_OWN_WINDOWS = 32
+_ROWS_PER_TILE = 32
+_BINS = 4096
+
+
+class Tally(NamedTuple):
+    """How many values lie below a bracket, in its bins, and in all; and a sum of squares."""
+
+    below: int
+    bins: IndexArray
+    total: int
+    spread: float
+
+    def cumulative(self) -> FloatArray:
+        """Return the share of values up to each edge of the bins, (n_bins + 1,)."""
+        counts = np.concatenate([[0], np.cumsum(self.bins)]) + self.below
+        return np.asarray(counts / self.total, dtype=np.float64)
+
+
+class Meeting:
+    """Rows that meet references, and references that meet each other."""
+
+    def __init__(
+        self, references: FloatArray, n_rows: int, rng: np.random.Generator, n_pairs: int
+    ) -> None:
+        # Whole groups only: all references then meet equally many others.
+        self.group = max(1, references.shape[0] // 64)
+        self.n_references = references.shape[0] // self.group * self.group
+        self.references = references[: self.n_references]
+        self.norms = squared_norms(self.references)
+        self.rng = rng
+        self.own_windows = references.shape[1] <= _OWN_WINDOWS
+        self.width = int(min(max(1, round(n_pairs / n_rows / 2)), self.n_references))
+        self.sample = self._sample()
+        self.middle = float(np.median(self.sample))
+
+    @cached_property
+    def transposed(self) -> FloatArray:
+        """The references column by column, the first ones again at the end: windows wrap."""
+        wide = padded(self.references)
+        return np.ascontiguousarray(np.vstack([wide, wide[: self.width]]).T)
+
+    @cached_property
+    def wrapped(self) -> tuple[FloatArray, FloatArray]:
+        """The references and their norms, the first ones again at the end."""
+        first = slice(0, self.width)
+        return (
+            np.vstack([self.references, self.references[first]]),
+            np.concatenate([self.norms, self.norms[first]]),
+        )
+
+    def _sample(self) -> FloatArray:
+        """Return the squared distances of random pairs of references, sorted."""
+        size = min(2**19, 64 * self.n_references)
+        one, other = self.rng.integers(self.n_references, size=(2, size))
+        keep = one != other
+        squares = np.empty(int(keep.sum()))
+        step = max(1, (1 << 24) // (8 * max(self.references.shape[1], 1)))
+        one, other = one[keep], other[keep]
+        for part in (slice(a, a + step) for a in range(0, squares.size, step)):
+            squares[part] = squared_norms(
+                self.references[one[part]] - self.references[other[part]]
+            )
+        squares.sort()
+        return squares
+
+    def bracket(self, margin: float) -> Bracket:
+        """Return an interval around the median: all values, where the margin is a half."""
+        peak = 4.0 * float(self.norms.max()) + np.finfo(np.float64).tiny
+        if margin >= 0.5:
+            return 0.0, 1e3 * peak
+        low, high = np.quantile(self.sample, [0.5 - margin, 0.5 + margin])
+        # Ties leave no width; rounding may set them apart by this much.
+        return float(low) * (1 - 1e-12), float(high) * (1 + 1e-12) + 1e-14 * peak
+
+    def among(self, bracket: Bracket, workers: Workers) -> Tally:
+        """Tally the pairs of references of different groups."""
+        n, group = self.n_references, self.group
+        parts = []
+        for start in range(0, n - group, group):
+            stop = start + group
+            rows, columns = self.references[start:stop], slice(stop, n)
+            if self.own_windows:
+                windows = np.full(group, stop), np.full(group, n)
+                parts.append(self._own(rows, [windows], bracket, workers))
+            else:
+                parts.append(self._tiles(rows, [[columns]], bracket, workers))
+        return _sum(parts)
+
+    def across(self, blocks: Blocks, bracket: Bracket, workers: Workers) -> Tally:
+        """Tally each row with its two windows of references."""
+        parts = []
+        for block in blocks():
+            if self.own_windows:
+                starts = self.rng.integers(self.n_references, size=(2, block.shape[0]))
+                windows = [(start, start + self.width) for start in starts]
+                parts.append(self._own(block, windows, bracket, workers))
+            else:
+                mixed = block[self.rng.permutation(block.shape[0])]
+                n_tiles = -(-block.shape[0] // _ROWS_PER_TILE)
+                starts = self.rng.integers(self.n_references, size=(2, n_tiles))
+                columns = [[slice(a, a + self.width) for a in start] for start in starts]
+                parts.append(self._tiles(mixed, columns, bracket, workers))
+        return _sum(parts)
+
+    def _own(
+        self,
+        rows: FloatArray,
+        windows: list[tuple[IndexArray, IndexArray]],
+        bracket: Bracket,
+        workers: Workers,
+    ) -> Tally:
+        """Tally rows that each have windows of their own."""
+        from . import kernels
+
+        points = padded(rows)
+        shares = np.empty((len(windows), rows.shape[0]))
+
+        def task(part: slice) -> tuple[int, IndexArray]:
+            bins, below = np.zeros(_BINS, dtype=np.int64), 0
+            for share, (starts, stops) in zip(shares, windows, strict=True):
+                window = starts[part], stops[part]
+                below += kernels.tally_windows(
+                    points[part], self.transposed, window, bracket, self.middle, bins, share[part]
+                )
+            return below, bins
+
+        found = workers.over_rows(rows.shape[0], task)
+        total = sum(int((stops - starts).sum()) for starts, stops in windows)
+        return _tally_of(found, total, shares, np.ones(rows.shape[0]))
+
+    def _tiles(
+        self, rows: FloatArray, columns: list[list[slice]], bracket: Bracket, workers: Workers
+    ) -> Tally:
+        """Tally rows that share their windows with those of their tile."""
+        from . import kernels
+
+        n_tiles = len(columns[0])
+        size = -(-rows.shape[0] // n_tiles)
+        references, norms = self.wrapped
+        row_norms = squared_norms(rows)
+        shares = np.empty((len(columns), rows.shape[0]))
+
+        def task(tiles: slice) -> tuple[int, IndexArray]:
+            bins, below = np.zeros(_BINS, dtype=np.int64), 0
+            for t in range(tiles.start, tiles.stop):
+                part = slice(t * size, min((t + 1) * size, rows.shape[0]))
+                for share, of_tile in zip(shares, columns, strict=True):
+                    column = of_tile[t]
+                    below += kernels.tally_products(
+                        rows[part] @ references[column].T,
+                        row_norms[part],
+                        norms[column],
+                        bracket,
+                        self.middle,
+                        bins,
+                        share[part],
+                    )
+            return below, bins
+
+        found = workers.over_rows(n_tiles, task)
+        sizes = np.diff(np.minimum(np.arange(n_tiles + 1) * size, rows.shape[0]))
+        widths = [np.array([c.stop - c.start for c in of_tile]) for of_tile in columns]
+        total = sum(int(sizes @ width) for width in widths)
+        starts = np.arange(n_tiles) * size
+        by_tile = np.add.reduceat(shares, starts, axis=1) / np.maximum(sizes, 1)
+        return _tally_of(found, total, by_tile, sizes.astype(np.float64))
+
+
+def _tally_of(
+    found: list[tuple[int, IndexArray]], total: int, shares: FloatArray, sizes: FloatArray
+) -> Tally:
+    """Return one tally of what the threads found; of two windows, also how they differ."""
+    below = sum(part for part, _ in found)
+    bins = np.sum([part for _, part in found], axis=0)
+    spread = 0.0
+    if shares.shape[0] == 2:
+        spread = float(((sizes * (shares[0] - shares[1])) ** 2).sum()) / 4.0
+    return Tally(below, bins, total, spread)
+
+
+def _sum(parts: list[Tally]) -> Tally:
+    """Return the sum of tallies over blocks."""
+    below, bins, total, spread = zip(*parts, strict=True)
+    return Tally(sum(below), np.sum(bins, axis=0), sum(total), math.fsum(spread))

@@ -1,0 +1,147 @@
+"""Rows that are elsewhere: every source gives the same rows, every time."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import unaligned as ua
+from unaligned.data.sources import ArrayRows, GeneratedRows, NpyRows, as_source
+from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
+
+POINTS = np.random.default_rng(0).normal(size=(1000, 5)).astype(np.float32)
+
+
+def npy(folder):
+    np.save(folder / "points.npy", POINTS)
+    return folder / "points.npy"
+
+
+def memmap(folder):
+    return np.load(npy(folder), mmap_mode="r")
+
+
+def hdf5(folder):
+    h5py = pytest.importorskip("h5py")
+    file = h5py.File(folder / "points.h5", "w")
+    file["X"] = POINTS
+    return file["X"]
+
+
+def zarr(folder):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.open(str(folder / "z"), mode="w", shape=POINTS.shape, chunks=(300, 5), dtype="f4")
+    array[:] = POINTS
+    return array
+
+
+def parquet(folder):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({f"f{i}": POINTS[:, i] for i in range(5)})
+    pq.write_table(table, folder / "points.parquet", row_group_size=300)
+    return folder / "points.parquet"
+
+
+def dask(folder):
+    return pytest.importorskip("dask.array").from_array(POINTS, chunks=(300, 2))
+
+
+def generator(folder):
+    return lambda: (POINTS[a : a + 130] for a in range(0, 1000, 130))
+
+
+def csr(folder):
+    return sparse.csr_array(POINTS)
+
+
+SOURCES = [npy, memmap, hdf5, zarr, parquet, dask, generator, csr]
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_every_source_gives_the_same_rows_twice(make, tmp_path):
+    source = as_source(make(tmp_path))
+    assert source.shape == POINTS.shape
+    for size in (64, None):
+        blocks = list(source.blocks(size))
+        assert all(block.shape[0] <= (size or 10**9) for block in blocks)
+        np.testing.assert_array_equal(np.concatenate(blocks), POINTS)
+    np.testing.assert_array_equal(source.read(), POINTS)
+    rows = [999, 3, 3, 500]
+    np.testing.assert_array_equal(source.take(rows), POINTS[rows])
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_every_source_has_the_fingerprint_of_the_array(make, tmp_path):
+    dataset = ua.Dataset.from_source(make(tmp_path), name="there")
+    assert dataset.is_lazy
+    assert dataset.fingerprint == ua.Dataset(POINTS).fingerprint
+    np.testing.assert_array_equal(dataset.prepared(), POINTS.astype(np.float64))
+
+
+@pytest.mark.parametrize("make", [hdf5, zarr, dask])
+def test_stored_arrays_are_taken_as_data_and_left_where_they_are(make, tmp_path):
+    dataset = ua.Dataset(make(tmp_path))
+    assert dataset.is_lazy
+    wanted = ua.signature(POINTS, n_eigenvalues=20)
+    np.testing.assert_array_equal(ua.signature(dataset, n_eigenvalues=20).values, wanted.values)
+
+
+def test_rows_that_are_not_finite_are_refused_or_left_out():
+    bad = POINTS.copy()
+    bad[[7, 900], 2] = np.nan
+    with pytest.raises(InputError, match=r"2 of 1000 rows \(first in row 7\)"):
+        ua.Dataset.from_source(ArrayRows(bad), name="holes")
+    with pytest.warns(DataWarning, match="dropped 2 of 1000 rows"):
+        dataset = ua.Dataset.from_source(ArrayRows(bad), nan_policy="omit")
+    assert dataset.n_dropped == 2
+    kept = np.delete(POINTS, [7, 900], axis=0)
+    assert dataset.fingerprint == ua.Dataset(kept).fingerprint
+
+
+@pytest.mark.parametrize("steps", [("log1p",), ("normalize_total", "log1p"), ("pca:2",)])
+def test_preprocessing_by_blocks_equals_that_of_the_whole(steps):
+    counts = np.abs(POINTS.astype(np.float64))
+    dataset = ua.Dataset.from_source(ArrayRows(counts), preprocess=steps)
+    wanted = ua.Dataset(counts, preprocess=steps).prepared()
+    np.testing.assert_allclose(dataset.prepared_source().read(), wanted, rtol=1e-12)
+
+
+def test_a_generator_that_cannot_start_again_is_refused():
+    once = iter([POINTS[:500], POINTS[500:]])
+    source = GeneratedRows(lambda: once)
+    with pytest.raises(InputError, match="same rows every time"):
+        source.read()
+
+
+def test_blocks_of_unequal_width_are_refused():
+    source = GeneratedRows(lambda: iter([POINTS[:10], POINTS[:10, :3]]))
+    with pytest.raises(InputError, match="every block must have 5 columns"):
+        source.read()
+
+
+def test_files_that_cannot_be_read_by_blocks_are_refused(tmp_path):
+    np.save(tmp_path / "flat.npy", np.zeros(3))
+    with pytest.raises(FileError, match="must hold rows × features"):
+        as_source(tmp_path / "flat.npy")
+    (tmp_path / "text.npy").write_text("no")
+    with pytest.raises(FileError, match=r"cannot be read as \.npy"):
+        as_source(tmp_path / "text.npy")
+    with pytest.raises(InputError, match=r"only \.npy and \.parquet files"):
+        as_source(tmp_path / "a.csv")
+    with pytest.raises(InputTypeError, match="source must be an array, a path"):
+        as_source(3)
+    with pytest.raises(InputError, match="two-dimensional"):
+        as_source(np.zeros(3))
+
+
+def test_a_file_that_ends_early_is_refused(tmp_path):
+    path = npy(tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(FileError, match="ends early"):
+        NpyRows(path).read()
+
+
+def test_subsample_takes_rows_from_the_source():
+    dataset = ua.Dataset.from_source(ArrayRows(POINTS))
+    wanted = ua.Dataset(POINTS).subsample(50, np.random.default_rng(0))
+    found = dataset.subsample(50, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.prepared(), wanted.prepared())

@@ -1,0 +1,102 @@
+"""The sampled median: unbiased, and with a standard error that can be believed."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from unaligned.data.shapes import torus3, torus_angles
+from unaligned.errors import DegenerateDataError
+from unaligned.operators import bandwidth, sampling
+from unaligned.operators.bandwidth import estimate_scale, median_of_points
+from unaligned.operators.points import PointCloud
+from unaligned.operators.sampling import median_of_many_points, sampled_median
+
+
+def sorted_clusters(n_features):
+    rng = np.random.default_rng(0)
+    centres = 2 * rng.normal(size=(6, n_features))
+    return np.repeat(centres, 500, axis=0) + rng.normal(size=(3000, n_features))
+
+
+CLOUDS = {
+    "3-torus": torus3(torus_angles(3000, rng=0)),
+    "heavy tails, sorted": np.sort(np.random.default_rng(0).standard_t(4, (3000, 3)), axis=0),
+    "clusters, sorted": sorted_clusters(20),
+    "clusters by products": sorted_clusters(50),
+}
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_standard_error_covers_the_truth_in_95_percent(name):
+    cloud = PointCloud(CLOUDS[name])
+    truth = median_of_points(cloud)
+    scores = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        chosen = rng.permutation(cloud.n_samples)[:320]
+        found = sampled_median(
+            lambda: np.array_split(cloud.values, 3),
+            cloud.values[chosen],
+            cloud.n_samples,
+            rng,
+            n_pairs=100_000,
+        )
+        scores.append((found.value - truth) / found.standard_error)
+    assert 0.89 <= np.mean(np.abs(scores) < 1.96) <= 1.0  # 95 ± 2.2, and never too proud
+    assert abs(np.mean(scores)) < 0.4
+    assert np.std(scores) > 0.6
+
+
+def test_more_pairs_bring_a_smaller_error():
+    cloud = PointCloud(CLOUDS["3-torus"])
+    errors = [
+        median_of_many_points(cloud, np.random.default_rng(0), n_pairs=n).standard_error
+        for n in (10**4, 10**6)
+    ]
+    assert errors[1] < 0.3 * errors[0]
+
+
+@pytest.mark.parametrize("n_features", [3, 40])
+def test_ties_are_met_to_the_width_of_a_bin(n_features):
+    points = np.random.default_rng(0).integers(0, 4, size=(2500, n_features)).astype(float)
+    cloud = PointCloud(points)
+    found = median_of_many_points(cloud, np.random.default_rng(1), n_pairs=10**6)
+    assert found.value == pytest.approx(median_of_points(cloud), rel=1e-5)
+
+
+@pytest.mark.parametrize("density", [0.3, 0.005])
+def test_sparse_points_agree_with_dense_ones(density):
+    points = sparse.random_array((1500, 60), density=density, rng=0, format="csr")
+    sparse_cloud, dense_cloud = PointCloud(points), PointCloud(points.toarray())
+    found, wanted = (
+        median_of_many_points(c, np.random.default_rng(0), n_pairs=10**6)
+        for c in (sparse_cloud, dense_cloud)
+    )
+    exact = median_of_points(dense_cloud)
+    assert abs(found.value - exact) <= 4 * found.standard_error + 1e-9
+    assert abs(wanted.value - exact) <= 4 * wanted.standard_error + 1e-9
+
+
+def test_a_bracket_that_misses_is_widened(monkeypatch):
+    monkeypatch.setattr(sampling, "_MARGINS", (1e-9, 0.5))
+    cloud = PointCloud(CLOUDS["3-torus"])
+    found = median_of_many_points(cloud, np.random.default_rng(0), n_pairs=10**6)
+    assert abs(found.value - median_of_points(cloud)) <= 4 * found.standard_error
+
+
+def test_few_pairs_are_counted_and_many_are_sampled(monkeypatch):
+    cloud = PointCloud(CLOUDS["3-torus"])
+    assert estimate_scale(cloud, "median", 2.0).standard_error == 0.0
+    monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
+    scale, error = estimate_scale(cloud, "median", 2.0)
+    assert error > 0
+    assert abs(scale - 2.0 * median_of_points(cloud)) < 4 * error
+    assert estimate_scale(cloud, "mean", 2.0).standard_error == 0.0
+
+
+def test_mostly_duplicates_are_refused(monkeypatch):
+    monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
+    points = np.zeros((1500, 2))
+    points[:200] = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(DegenerateDataError, match="half of all pairs or more are duplicates"):
+        estimate_scale(PointCloud(points), "median", 2.0)

@@ -1,0 +1,40 @@
+"""A sampled σ² enters the bound."""
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.data.shapes import torus2, torus_angles
+from unaligned.operators import bandwidth, sampling
+
+
+@pytest.fixture
+def few_pairs(monkeypatch):
+    monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
+    monkeypatch.setattr(bandwidth, "median_of_many_points", _sloppy)
+
+
+def _sloppy(cloud, rng):
+    return sampling.median_of_many_points(cloud, rng, n_pairs=300_000)
+
+
+def test_bound_covers_what_the_sampled_scale_does(few_pairs):
+    points = torus2(torus_angles(2000, rng=0))
+    exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
+    truth = ua.signature(points, n_eigenvalues=50, solver="exact", bandwidth=exact_scale)
+    covered = []
+    for seed in range(20):
+        found = ua.signature(points, n_eigenvalues=50, solver="exact", rng=seed)
+        assert found.bound_kind == "probabilistic"
+        assert found.stats["sigma_squared_standard_error"] > 0
+        error = np.linalg.norm(found.values - truth.values)
+        assert error < 2.5 * found.total_error_bound
+        covered.append(error <= found.total_error_bound)
+    assert np.mean(covered) >= 0.85
+    assert (found.error_bound > 0).all()
+
+
+def test_exact_scale_adds_nothing():
+    found = ua.signature(torus2(torus_angles(600, rng=0)), n_eigenvalues=20)
+    assert found.bound_kind in ("exact", "certified")
+    assert "sigma_squared_standard_error" not in found.stats

@@ -1,0 +1,121 @@
+"""Streaming landmarks: the values and the certificate of the whole, from blocks."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.data.shapes import torus2, torus3, torus_angles
+from unaligned.data.sources import GeneratedRows
+from unaligned.errors import AccuracyWarning
+from unaligned.operators.bandwidth import Scale
+from unaligned.operators.diffusion import DiffusionOperator
+from unaligned.operators.gaussian import GaussianAffinity
+from unaligned.operators.streamed import StreamedAffinity
+from unaligned.spectra import _stream, compute
+from unaligned.spectra.landmarks import Landmarks
+
+TORI = {
+    "2-torus": torus2(torus_angles(3000, rng=0)),
+    "3-torus": torus3(torus_angles(3000, rng=0)),
+    "9 features": np.random.default_rng(0).normal(size=(3000, 2))
+    @ np.random.default_rng(1).normal(size=(2, 9)),
+}
+
+
+@pytest.fixture
+def always(monkeypatch):
+    monkeypatch.setattr(compute, "STREAM_ROWS", 0)
+
+
+def exact(points, sigma_squared, k=100):
+    return ua.signature(points, n_eigenvalues=k, solver="exact", bandwidth=sigma_squared)
+
+
+@pytest.mark.parametrize("name", TORI)
+@pytest.mark.parametrize("seed", range(2))
+def test_values_agree_with_exact_ones_within_the_bound(name, seed, always):
+    points, scale = TORI[name], 2.0 * np.median(np.var(TORI[name], axis=0).sum())
+    found = ua.signature(points, n_eigenvalues=100, bandwidth=scale, rng=seed)
+    wanted = exact(points, scale)
+    assert found.bound_kind == "certified"
+    assert found.stats["storage"] == "streamed"
+    error = np.linalg.norm(found.values - wanted.values)
+    assert error <= found.total_error_bound + wanted.total_error_bound
+    assert found.total_error_bound <= 1e-4
+    assert error <= 1e-4
+
+
+@pytest.mark.parametrize("sample", [200, 600])
+def test_landmarks_are_added_where_the_sample_saw_too_little(sample, always, monkeypatch):
+    monkeypatch.setattr(_stream, "SAMPLE_ROWS", sample)
+    points = np.vstack([TORI["2-torus"], TORI["2-torus"][:100] + 40.0])  # a rare second piece
+    found = ua.signature(points, n_eigenvalues=60, bandwidth=200.0)
+    wanted = exact(points, 200.0, 60)
+    error = np.linalg.norm(found.values - wanted.values)
+    assert error <= found.total_error_bound + wanted.total_error_bound
+    assert found.total_error_bound <= 1e-4
+
+
+def test_a_short_budget_is_told_and_bounded(always):
+    points = np.random.default_rng(0).normal(size=(1500, 20))
+    solver = Landmarks(max_landmarks=150)
+    with pytest.warns(AccuracyWarning, match="with 150 landmarks"):
+        found = ua.signature(points, n_eigenvalues=50, solver=solver, bandwidth=40.0)
+    wanted = exact(points, 40.0, 50)
+    errors = np.abs(found.values - wanted.values)
+    assert (errors <= found.error_bound + wanted.error_bound).all()
+    assert np.linalg.norm(errors) <= found.total_error_bound
+
+
+def test_noise_until_nothing_but_rounding_is_left(always):
+    points = np.random.default_rng(0).normal(size=(400, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        found = ua.signature(points, n_eigenvalues=40, bandwidth=1.0, gamma=1e-14)
+    wanted = exact(points, 1.0, 40).with_gamma(1e-14)
+    errors = np.abs(found.values - wanted.values)
+    assert (errors <= found.error_bound + wanted.error_bound).all()
+
+
+def test_a_generator_gives_the_signature_of_the_array(always):
+    points = TORI["3-torus"]
+    source = GeneratedRows(lambda: np.array_split(points, 7))
+    dataset = ua.Dataset.from_source(source, name="generated")
+    options = {"n_eigenvalues": 50, "bandwidth": 300.0}
+    found, wanted = ua.signature(dataset, **options), ua.signature(points, **options)
+    assert found.fingerprint == wanted.fingerprint
+    np.testing.assert_allclose(found.values, wanted.values, atol=1e-8)
+    assert ua.distance(dataset, points, **options) <= 1e-7
+
+
+def test_mean_rule_and_sampled_median_work_on_blocks(always):
+    points = TORI["3-torus"]
+    mean = ua.signature(points, n_eigenvalues=20, bandwidth="mean")
+    expected = 4.0 * ((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()
+    assert mean.sigma_squared == pytest.approx(expected, rel=1e-12)
+    median = ua.signature(points, n_eigenvalues=20)
+    assert median.bound_kind == "probabilistic"
+    assert median.stats["sigma_squared_standard_error"] > 0
+
+
+def test_other_solvers_and_kernels_get_the_points_in_memory(always):
+    source = GeneratedRows(lambda: np.array_split(TORI["2-torus"][:800], 3))
+    dataset = ua.Dataset.from_source(source)
+    for options in ({"solver": "exact"}, {"robust": True}, {"metric": "manhattan"}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = ua.signature(dataset, n_eigenvalues=10, **options)
+        assert found.stats["storage"] != "streamed"
+
+
+def test_the_streamed_operator_is_the_gaussian_one():
+    points = TORI["9 features"][:500]
+    source = GeneratedRows(lambda: np.array_split(points, 3))
+    streamed, dense = StreamedAffinity(source, Scale(9.0)), GaussianAffinity(points, 9.0)
+    np.testing.assert_allclose(streamed.to_dense(), dense.to_dense(), atol=1e-13)
+    vectors = np.random.default_rng(0).normal(size=(500, 3))
+    np.testing.assert_allclose(streamed @ vectors, dense @ vectors, atol=1e-11)
+    scaling = DiffusionOperator(streamed).scaling
+    np.testing.assert_allclose(scaling, DiffusionOperator(dense).scaling, rtol=1e-12)
