@@ -24,7 +24,7 @@ from .base import Accuracy, Spectrum, descending
 if TYPE_CHECKING:
     from .landmarks import Run
 
-SAMPLE_ROWS = 16_384
+SAMPLE_ROWS = 10_240  # with 1000 landmarks their features take 80 MB, more than all else
 # The sample is asked for this share of `tol`: rows outside of it have larger residuals.
 _SHARE = 0.6
 # So much more residual than foreseen is worth more landmarks before the dearer passes.
