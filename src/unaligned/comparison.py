@@ -42,7 +42,8 @@ from .metrics.netlsd import NetLSD
 from .metrics.shape_dna import ShapeDNA
 from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
 from .metrics.transport import GromovWasserstein, Wasserstein
-from .result import Comparison, fill
+from .pairs import fill
+from .result import Comparison
 from .spectra.compute import SignatureSettings, compute_signature
 from .spectra.signature import Signature
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from . import _check, engine
+from . import _check
 from ._check import FloatArray, RNGLike
 from .data.archive import read_archive, write_archive
-from .data.dataset import Dataset
 from .errors import FileError, InputError, InputTypeError
 from .metrics.base import Distance
 from .spectra.signature import Signature
@@ -97,6 +94,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
@@ -105,6 +103,7 @@ class Comparison:
         (3, 3)
         """
         from .comparison import collect  # upward, at call time only
+        from .pairs import fill
 
         if self.distance is None or not self._descriptors:
             raise InputError(
@@ -163,6 +162,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> known = {"a": rng.normal(size=(99, 2)), "b": rng.normal(size=(99, 2))}
@@ -270,96 +270,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.to_frame().round(4).to_string()}"
-
-
-def fill(
-    method: Distance,
-    rows: Mapping[str, Any],
-    columns: Mapping[str, Any] | None,
-    *,
-    seed: int,
-    preparation: Mapping[str, Any],
-    n_jobs: int | None = None,
-    progress: bool | None = None,
-    old: Comparison | None = None,
-) -> Comparison:
-    """Describe what is not described yet, and compare all pairs that are not compared yet."""
-    everything = [*rows.values(), *(columns or {}).values()]
-    fresh: dict[tuple[Any, ...], Dataset] = {}
-    for item in everything:
-        if isinstance(item, Dataset):
-            fresh.setdefault(_identity(item), item)
-    described = engine.run(
-        lambda dataset: method.describe(dataset, seed),
-        list(fresh.values()),
-        n_jobs=n_jobs,
-        progress=progress,
-        description="describing",
-    )
-    known = dict(zip(fresh, described, strict=True))
-
-    def descriptor(item: Any) -> Any:
-        if not isinstance(item, Dataset):
-            return item
-        found = known[_identity(item)]
-        return replace(found, name=item.name) if isinstance(found, Signature) else found
-
-    method, settled = method.settle([descriptor(item) for item in everything])
-    first = dict(zip(rows, settled, strict=False))
-    second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
-    distances, bounds = _all_pairs(method, first, second, old, progress)
-    return Comparison(
-        tuple(first),
-        tuple(first if second is None else second),
-        distances,
-        bounds,
-        method,
-        method.name,
-        method.options(),
-        seed,
-        second is None,
-        preparation,
-        first,
-        second or {},
-    )
-
-
-def _all_pairs(
-    method: Distance,
-    rows: Mapping[str, Any],
-    columns: Mapping[str, Any] | None,
-    old: Comparison | None,
-    progress: bool | None,
-) -> tuple[FloatArray, FloatArray]:
-    first, second = list(rows.values()), list((rows if columns is None else columns).values())
-    distances, bounds = np.zeros((2, len(first), len(second)))
-    n = m = 0
-    if old is not None:
-        n, m = old.distances.shape
-        distances[:n, :m], bounds[:n, :m] = old.distances, old.error_bounds
-    mirror = columns is None and method.symmetric
-    pairs = [
-        (i, j)
-        for i in range(len(first))
-        for j in range(len(second))
-        if not (i < n and j < m) and not (mirror and j < i)
-    ]
-
-    def one(pair: tuple[int, int]) -> tuple[float, float]:
-        a, b = first[pair[0]], second[pair[1]]
-        return method.compare(a, b), method.error_bound(a, b)
-
-    visible = False if method.is_descriptor else progress  # those pairs take no time
-    results = engine.run(one, pairs, progress=visible, description="comparing")
-    for (i, j), (distances[i, j], bounds[i, j]) in zip(pairs, results, strict=True):
-        if mirror:
-            distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
-    return distances, bounds
-
-
-def _identity(dataset: Dataset) -> tuple[Any, ...]:
-    """Return what decides a descriptor: the same data is described once, so d(A, A) is 0."""
-    return (dataset.fingerprint, dataset.preprocess)
 
 
 def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:

@@ -22,7 +22,7 @@ from ._passes import Passes, Small
 from .base import Accuracy, Spectrum, descending
 
 if TYPE_CHECKING:
-    from .landmarks import Run
+    from ._growth import Run
 
 SAMPLE_ROWS = 10_240  # with 1000 landmarks their features take 80 MB, more than all else
 # The sample is asked for this share of `tol`: rows outside of it have larger residuals.
