@@ -194,6 +194,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
         >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
