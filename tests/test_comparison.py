@@ -391,3 +391,22 @@ def test_comparisons_of_points_grow_and_are_saved(name, tmp_path):
     assert np.allclose(begun.add({"c": clouds["c"]}).distances, whole.distances, atol=1e-12)
     whole.save(tmp_path / "kept.npz")
     assert np.array_equal(ua.Comparison.load(tmp_path / "kept.npz").distances, whole.distances)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("affinity", {"n_neighbors": 5}, "n_neighbors=5 has no effect on .* kind 'affinity'"),
+        ("graph", {"n_neighbors": 5}, "n_neighbors=5 has no effect on .* kind 'graph'"),
+        ("spd", {"metric": "cosine"}, "metric='cosine' has no effect on .* kind 'spd'"),
+        (
+            "distances",
+            {"metric": "cosine"},
+            "metric='cosine' has no effect on .* kind 'distances'",
+        ),
+    ],
+)
+def test_settings_that_would_do_nothing_are_refused(kind, options, message):
+    values = np.eye(30) if kind == "spd" else np.ones((30, 30)) - np.eye(30)
+    with pytest.raises(InputError, match=message):
+        ua.signature(ua.Dataset(values, kind), n_eigenvalues=5, **options)

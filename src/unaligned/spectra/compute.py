@@ -197,6 +197,7 @@ def operator_of(
         raise DegenerateDataError(
             f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
         )
+    _require_used(dataset, kernel)
     with _named(dataset.label):
         values = dataset.prepared()
     aside = np.empty(0, dtype=np.int64)
@@ -232,6 +233,20 @@ def _rows_left(dataset: Dataset, kernel: KernelSettings) -> int:
     if not kernel.robust or dataset.kind != "points" or n_samples >= 5 * DEFAULT_EIGENVALUES:
         return n_samples
     return n_samples - int(outlying_rows(dataset.prepared()).sum())
+
+
+def _require_used(dataset: Dataset, kernel: KernelSettings) -> None:
+    """Refuse settings of the kernel that this kind of data would pass over in silence."""
+    unused = []
+    if dataset.kind != "points" and not is_euclidean(kernel.metric):
+        unused.append(f"metric={kernel.metric!r}")
+    if dataset.kind not in ("points", "distances") and kernel.n_neighbors is not None:
+        unused.append(f"n_neighbors={kernel.n_neighbors}")
+    if unused:
+        raise InputError(
+            f"{unused[0]} has no effect on {dataset.label}, which is of kind {dataset.kind!r}. "
+            "Leave it out, or give the points themselves."
+        )
 
 
 def _require_psd(matrix: FloatArray, label: str) -> None:
