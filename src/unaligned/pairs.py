@@ -52,6 +52,7 @@ def fill(
     first = dict(zip(rows, settled, strict=False))
     second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
     distances, bounds = _all_pairs(method, first, second, old, progress)
+    metadata = {n: d.metadata for n, d in rows.items() if isinstance(d, Dataset) and d.metadata}
     return Comparison(
         tuple(first),
         tuple(first if second is None else second),
@@ -65,6 +66,7 @@ def fill(
         preparation,
         first,
         second or {},
+        {**(old.metadata if old else {}), **metadata},
     )
 
 
