@@ -80,7 +80,7 @@ def _page(content: Content, title: str, command: str | None) -> str:
         "policy": _policy(style, script),
         "subtitle": _subtitle(content),
         "findings": _list(findings(content)),
-        "cautions": _list(cautions(content) or ["Nothing that was looked at."]),
+        "cautions": _list(cautions(content) or ["Nothing stood out; what was checked stands below."]),
         "assurances": _list(assurances(content)),
         "recipe": _terms(_recipe(content)),
         "versions": _terms(_versions(content)),

@@ -15,6 +15,7 @@ from .._check import FloatArray
 from ..result import Comparison
 from .content import Content
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MANY = 6  # names in a sentence before it says how many more there are
 
 
@@ -30,7 +31,7 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
     mantissa, _, exponent = f"{value:.1e}".partition("e")
-    power = f"10<sup>{int(exponent)}</sup>".replace("-", "\N{MINUS SIGN}")
+    power = "10" + str(int(exponent)).translate(_RAISED)
     return power if mantissa == "1.0" else f"{mantissa}·{power}"
 
 
@@ -78,8 +79,9 @@ def _groups(content: Content) -> Iterable[str]:
                 "well (mean silhouette below 0.5)."
             )
         return
+    most = _MANY if len(names) <= 12 else 2
     members = [
-        _listed([n for n, g in zip(names, groups.labels, strict=True) if g == k])
+        _listed([n for n, g in zip(names, groups.labels, strict=True) if g == k], most)
         for k in range(groups.count)
     ]
     yield (
@@ -117,9 +119,14 @@ def _aggregates(comparison: Comparison) -> list[str]:
 def _correlations(content: Content) -> Iterable[str]:
     for found in content.correlations:
         yield (
-            f"Distances and differences of {name(found.tag)} correlate at {found.pearson:.2f} "
-            f"(Pearson; {found.spearman:.2f} by rank) over {found.n_pairs} pairs."
+            f"Distances and differences of {name(found.tag)} correlate at "
+            f"{_signed(found.pearson)} (Pearson; {_signed(found.spearman)} by rank) over "
+            f"{found.n_pairs} pairs."
         )
+
+
+def _signed(value: float) -> str:
+    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def cautions(content: Content) -> list[str]:
@@ -218,9 +225,9 @@ def assurances(content: Content) -> list[str]:
     return told
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], most: int = _MANY) -> str:
     """Return names as a list in a sentence, cut where it gets long."""
-    shown = [name(n) for n in names[:_MANY]]
-    if len(names) > _MANY:
-        return f"{', '.join(shown)} and {len(names) - _MANY} more"
+    shown = [name(n) for n in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

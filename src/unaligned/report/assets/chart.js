@@ -85,6 +85,15 @@ function path(points) {
 }
 
 const shade = (share) => data.shades[Math.round(share * (data.shades.length - 1))];
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+// The part of the scale that stands out from the paper: not the darkest in the dark.
+const tint = (share) => shade(isDark() ? 0.25 + 0.75 * share : 0.94 * share);
+
 const category = (k) => {
   const colour = data.colours[k % data.colours.length];
   return colour === "#000000" ? "var(--black)" : colour;
@@ -118,7 +127,7 @@ function look(i) {
     return { fill: category(k), shape: k };
   }
   const [low, high] = tagRange(tag);
-  return { fill: shade(high > low ? (value - low) / (high - low) : 0.5), shape: 0 };
+  return { fill: tint(high > low ? (value - low) / (high - low) : 0.5), shape: 0 };
 }
 
 function tagRange(tag) {
@@ -130,12 +139,13 @@ function tagsOf(i) {
   return data.tags.map((tag) => `${tag.name}: ${typeof tag.values[i] === "number" ? told(tag.values[i]) : tag.values[i] ?? "–"}`);
 }
 
-function gradient(low, high, width = 150) {
+function gradient(low, high, colour = shade, width = 150) {
   const picture = svg("svg", { width, height: 10, "aria-hidden": "true" });
-  data.shades.forEach((colour, k) => {
-    const step = width / data.shades.length;
-    picture.append(svg("rect", { x: k * step, y: 0, width: step + 0.6, height: 10, fill: colour }));
-  });
+  const steps = data.shades.length;
+  for (let k = 0; k < steps; k += 1) {
+    const box = { x: (k * width) / steps, y: 0, width: width / steps + 0.6, height: 10 };
+    picture.append(svg("rect", { ...box, fill: colour(k / (steps - 1)) }));
+  }
   return html("span", { class: "scale" }, low, picture, high);
 }
 

@@ -1,6 +1,10 @@
 // The matrix of distances with its tree; one stop of the tab key, arrows go from cell to cell.
 
 function drawHeatmap() {
+  if (names.length * references.length === 1 && data.isSquare) {
+    absent("distances", "One dataset has no distances.");
+    return;
+  }
   const container = byId("heatmap");
   const n = names.length;
   const m = references.length;
@@ -198,7 +202,7 @@ function drawHeatmap() {
   });
   container.addEventListener("blur", () => mark());
   const redraw = responsive(container, draw);
-  listen(["order", "colour"], redraw);
+  listen(["order", "colour", "theme"], redraw);
   listen(["pair"], () => mark());
 
   const caption = byId("heatmap-caption");
@@ -207,7 +211,7 @@ function drawHeatmap() {
   const options = data.isSquare && data.tree.length ? [["tree", "by the tree"]] : [];
   options.push(["given", "as given"], ...data.tags.map((tag, k) => [String(k), `by ${tag.name}`]));
   choices(byId("order"), options, (order) => change({ order }));
-  if (options.length < 2) byId("order").closest(".controls").remove();
+  if (options.length < 2) byId("order").closest("label").remove();
 }
 
 function heatmapWords() {

@@ -9,7 +9,9 @@ function themeButton() {
     if (themes[at] === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = themes[at];
     button.textContent = `Theme: ${themes[at]}`;
+    change({ theme: themes[at] });
   });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => change({ theme: themes[at] }));
 }
 
 function firstColour() {

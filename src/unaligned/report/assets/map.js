@@ -4,6 +4,9 @@ const METHODS = { mds: "MDS", diffusion: "diffusion map" };
 
 function drawMap() {
   if (!data.maps.length) {
+    const figure = byId("heatmap")?.parentElement;
+    figure?.parentElement.querySelector(".controls").append(byId("colour").closest("label"));
+    figure?.querySelector(".chart").after(byId("legend"));
     absent("map", mapReason());
     return;
   }
@@ -133,7 +136,7 @@ function drawMap() {
   });
   mapControls();
   const redraw = responsive(container, draw);
-  listen(["method", "colour", "join"], redraw);
+  listen(["method", "colour", "join", "theme"], redraw);
   listen(["pair"], mark);
 }
 
@@ -164,21 +167,21 @@ function colourControls() {
   options.push(...data.tags.map((tag, k) => [String(k), tag.name]));
   choices(select, options, (colour) => change({ colour }));
   select.value = state.colour;
-  if (options.length < 2) select.closest("label").remove();
+  select.closest("label").hidden = options.length < 2;
   const tell = () => {
     const tag = data.tags[Number(state.colour)];
     byId("join-label").hidden = !(tag && tag.numeric);
     byId("legend").replaceChildren(...legend(tag));
   };
   tell();
-  listen(["colour"], tell);
+  listen(["colour", "theme"], tell);
 }
 
 function legend(tag) {
   if (state.colour === "none") return [];
   if (tag && tag.numeric) {
     const [low, high] = tagRange(tag);
-    return [html("span", {}, tag.name), gradient(told(low), told(high))];
+    return [html("span", {}, tag.name), gradient(told(low), told(high), tint)];
   }
   const words = tag ? tag.groups : [...new Set(data.groups)].sort((a, b) => a - b).map((k) => `group ${k + 1}`);
   return words.map((word, k) => {

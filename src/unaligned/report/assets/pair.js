@@ -141,7 +141,7 @@ function drawDecades(width) {
   const picture = canvas(width, height, `Shares by decade: ${decades.map((d) => `${decadeName(d.exponent)} ${percent(d.share)}`).join(", ")}.`);
   const [left, right] = [92, width - 112];
   const head = { class: "quiet", "text-anchor": "end" };
-  picture.append(text(left - 10, 14, "eigenvalues", head), text(right + 42, 14, "share", head), text(width - 6, 14, "how many", head));
+  picture.append(text(left - 10, 14, "eigenvalues", head), text(right + 42, 14, "share", head), text(width - 6, 14, "count", head));
   decades.forEach(({ exponent, count, share }, i) => {
     const y = i * row + 26;
     const bar = { x: left, y, height: 18, rx: 2 };

@@ -14,7 +14,7 @@ function drawSpectra() {
   function draw(width) {
     const height = Math.round(clamp(0.42 * width, 280, 460));
     const picture = canvas(width, height);
-    const own = count <= 16 ? clamp(8 + 6.8 * Math.max(...spectra.names.map((s) => [...shortened(s, 14)].length)), 30, 0.25 * width) : 14;
+    const own = count <= 16 ? clamp(16 + 6.8 * Math.max(...spectra.names.map((s) => [...shortened(s, 14)].length)), 30, 0.25 * width) : 14;
     const box = { left: 48, right: width - own, top: 26, bottom: height - 44 };
     scales = spectralScales(logs, box);
     axes(picture, box, scales.x, scales.y);
@@ -41,7 +41,11 @@ function drawSpectra() {
       if (at && end.y < ends[at - 1].y + 14) end.y = ends[at - 1].y + 14;
     });
     const over = Math.max(0, ends.at(-1).y - box.bottom);
-    ends.forEach(({ name, y }) => picture.append(text(box.right + 6, y - over + 4, shortened(name, 14))));
+    ends.forEach(({ name, i, y }) => {
+      const from = [box.right, scales.y.scale(logs[i][k - 1])];
+      picture.append(svg("path", { d: path([from, [box.right + 8, y - over]]), class: "link" }));
+      picture.append(text(box.right + 11, y - over + 4, shortened(name, 14)));
+    });
   }
 
   function mark(i, column) {
@@ -83,10 +87,10 @@ function drawSpectra() {
     return true;
   });
   container.addEventListener("blur", () => mark(-1, 0));
-  listen(["colour"], responsive(container, draw));
+  listen(["colour", "theme"], responsive(container, draw));
   const explainColours = () => byId("spectra-legend").replaceChildren(...legend(data.tags[Number(state.colour)]));
   explainColours();
-  listen(["colour"], explainColours);
+  listen(["colour", "theme"], explainColours);
   const dashed = data.isSquare ? "" : " References are dashed grey.";
   byId("spectra-caption").textContent = `The ${k} largest eigenvalues of each dataset.${dashed} What lies below the dashed γ line counts as noise. Bands show the bound on the error; where none is seen it is thinner than the line.`;
 }
