@@ -25,7 +25,7 @@ LAYERS = [
     ["result"],
     ["pairs", "intake"],
     ["comparison"],
-    ["diagnosis", "inference", "store", "embedding"],
+    ["diagnosis", "inference", "store", "embedding", "tags", "explanation"],
     ["figures"],
     ["report"],
     ["cli", "experiments"],
@@ -40,6 +40,8 @@ SIBLINGS = {
     "spectra/nystrom": ["bounds"],
     "spectra/compute": ["auto", "decay", "signature"],  # the way through this package
     "metrics/aligned": ["imd"],  # the times of the heat kernel
+    "figures/*": "*",  # style.py under all, __init__.py over all
+    "report/*": "*",  # content, words and payload, put together by page.py
     "experiments/*": "*",
 }
 # These stand outside and use the package as anybody does.

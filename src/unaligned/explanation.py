@@ -62,4 +62,5 @@ def decades(first: Signature, second: Signature) -> list[Decade]:
 
 def _exponents(logarithms: FloatArray) -> IndexArray:
     """Return e of 10^(e - 1) < x <= 10^e; λ₁ + γ is a trifle above 1 and belongs below it."""
-    return np.ceil(logarithms / np.log(10.0) - 1e-6).astype(np.int64)
+    exponents: IndexArray = np.ceil(logarithms / np.log(10.0) - 1e-6).astype(np.int64)
+    return exponents

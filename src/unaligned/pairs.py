@@ -52,7 +52,6 @@ def fill(
     first = dict(zip(rows, settled, strict=False))
     second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
     distances, bounds = _all_pairs(method, first, second, old, progress)
-    metadata = {n: d.metadata for n, d in rows.items() if isinstance(d, Dataset) and d.metadata}
     return Comparison(
         tuple(first),
         tuple(first if second is None else second),
@@ -66,7 +65,10 @@ def fill(
         preparation,
         first,
         second or {},
-        {**(old.metadata if old else {}), **metadata},
+        {
+            **(old.metadata if old else {}),
+            **{name: d.metadata for name, d in rows.items() if isinstance(d, Dataset)},
+        },
     )
 
 

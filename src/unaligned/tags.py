@@ -38,6 +38,12 @@ class Tag:
         return bool(known) and not any(isinstance(value, str) for value in known)
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        known = [float(value) for value in self.values if value is not None]
+        return min(known), max(known)
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The different words, in the order in which they come."""
         return tuple(dict.fromkeys(str(v) for v in self.values if v is not None))
@@ -66,6 +72,35 @@ def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
     """
     columns = {} if tags is None else _columns(tags, names)
     return [Tag(key, _aligned(key, column, names)) for key, column in columns.items()]
+
+
+def metadata_tags(metadata: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[Tag]:
+    """Return what of the datasets' own metadata can be a tag: numbers and words, no arrays."""
+    plain = {
+        name: {key: value for key, value in metadata.get(name, {}).items() if _is_scalar(value)}
+        for name in names
+    }
+    return read_tags(plain, names)
+
+
+def one_tag(
+    tag: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]
+) -> Tag | None:
+    """Return the one tag that `tag` describes, or names among the metadata; None for None."""
+    if tag is None:
+        return None
+    if isinstance(tag, str):
+        known = {own.name: own for own in metadata_tags(metadata, names)}
+        if tag not in known:
+            raise InputError(
+                f"tag={tag!r} is not in the metadata of the datasets, which have "
+                f"{', '.join(known) or 'none'}. Give a dict of dataset -> value."
+            )
+        return known[tag]
+    tags = read_tags(tag, names)
+    if len(tags) != 1:
+        raise InputError(f"tag must be one tag; {len(tags)} arrived. Give a dict of one.")
+    return tags[0]
 
 
 def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .._check import FloatArray
-from ..embedding import correlate
+from ..embedding import CORRELATIONS, correlate
 from ..errors import InputError
 from ..result import Comparison
 from ..spectra.signature import Signature
@@ -33,7 +34,7 @@ class Groups(NamedTuple):
     """A cut of the tree: the number of the group of each dataset, counted from 0."""
 
     labels: tuple[int, ...]
-    count: int
+    n_groups: int
     silhouette: float
 
 
@@ -91,14 +92,16 @@ class Content:
         return (distances + distances.T) / 2
 
     @cached_property
-    def places(self) -> tuple[FloatArray, FloatArray]:
+    def places(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The rows and the columns of all pairs, each pair once."""
         n, m = self.comparison.distances.shape
         if not self.comparison.is_square:
-            return np.divmod(np.arange(n * m), m)
+            i, j = np.divmod(np.arange(n * m), m)
+            return i, j
         if np.array_equal(self.comparison.distances, self.comparison.distances.T):
             return np.triu_indices(n, k=1)
-        return np.nonzero(~np.eye(n, dtype=bool))
+        i, j = np.nonzero(~np.eye(n, dtype=bool))
+        return i, j
 
     @property
     def pairs(self) -> FloatArray:
@@ -109,7 +112,8 @@ class Content:
     @property
     def pair_bounds(self) -> FloatArray:
         """The error bound of each pair, in the same order."""
-        return self.comparison.error_bounds[self.places]
+        bounds: FloatArray = self.comparison.error_bounds[self.places]
+        return bounds
 
     @cached_property
     def linkage(self) -> FloatArray | None:
@@ -147,8 +151,9 @@ class Content:
         return best if best is not None and best.silhouette >= _CLEAR else None
 
     def _in_order(self, labels: Sequence[int]) -> tuple[int, ...]:
-        """Number the groups as they come along the tree."""
-        numbers = {label: k for k, label in enumerate(dict.fromkeys(labels[i] for i in self.order))}
+        """Return labels that count from 0 along the tree."""
+        seen = dict.fromkeys(labels[i] for i in self.order)
+        numbers = {label: k for k, label in enumerate(seen)}
         return tuple(numbers[label] for label in labels)
 
     @cached_property
@@ -179,12 +184,12 @@ class Content:
             return []
         found = []
         for tag in self.tags:
-            known = [i for i, value in enumerate(tag.values) if value is not None]
+            known = {i: v for i, v in enumerate(tag.values) if isinstance(v, float)}
             if not tag.is_numeric or len(known) < 3:
                 continue
-            block, values = self.square[np.ix_(known, known)], [tag.values[i] for i in known]
+            block, values = self.square[np.ix_([*known], [*known])], [*known.values()]
             try:
-                pearson, spearman = (correlate(block, values, how) for how in ("pearson", "spearman"))
+                pearson, spearman = (correlate(block, values, how) for how in CORRELATIONS)
             except InputError:
                 continue  # all numbers or all distances are equal: there is none
             n_pairs = len(known) * (len(known) - 1) // 2

@@ -16,7 +16,7 @@ from .. import _check
 from ..data.atomic import write_text
 from ..errors import InputTypeError
 from ..result import Comparison
-from ..tags import read_tags
+from ..tags import metadata_tags, read_tags
 from .content import Content
 from .payload import embedded, payload
 from .summary import assurances, cautions, findings, number
@@ -33,6 +33,7 @@ _SCRIPTS = (
     "tables.js",
     "main.js",
 )
+_NO_CAUTION = "Nothing stood out; what was checked stands below."
 _PACKAGES = ("unaligned", "numpy", "scipy", "scikit-learn")
 
 
@@ -52,17 +53,10 @@ def write_report(
     for name, value in (("title", title), ("command", command)):
         if value is not None and not isinstance(value, str):
             raise InputTypeError(f"{name}={value!r} must be text, not {_check.shape_of(value)}.")
-    if tags is None:
-        tags = {
-            name: {key: value for key, value in known.items() if _is_plain(value)}
-            for name, known in comparison.metadata.items()
-        }
-    content = Content(comparison, read_tags(tags, comparison.names))
+    names = comparison.names
+    own = metadata_tags(comparison.metadata, names) if tags is None else read_tags(tags, names)
+    content = Content(comparison, own)
     write_text(path, _page(content, title or _title(comparison), command))
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (str, bool, int, float)) or hasattr(value, "dtype") and not value.shape
 
 
 def _title(comparison: Comparison) -> str:
@@ -80,7 +74,7 @@ def _page(content: Content, title: str, command: str | None) -> str:
         "policy": _policy(style, script),
         "subtitle": _subtitle(content),
         "findings": _list(findings(content)),
-        "cautions": _list(cautions(content) or ["Nothing stood out; what was checked stands below."]),
+        "cautions": _list(cautions(content) or [_NO_CAUTION]),
         "assurances": _list(assurances(content)),
         "recipe": _terms(_recipe(content)),
         "versions": _terms(_versions(content)),

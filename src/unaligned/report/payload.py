@@ -17,12 +17,12 @@ _SHADES = 64
 
 
 def embedded(data: Any) -> str:
-    """Return JSON that no HTML parser can leave: `<`, `>` and `&` are escaped, and U+2028 too.
+    r"""Return JSON that no HTML parser can leave: `<`, `>` and `&` are escaped.
 
     Examples
     --------
-    >>> embedded({"name": "</script>"})
-    '{"name":"\\\\u003c/script\\\\u003e"}'
+    >>> print(embedded({"name": "</script>"}))
+    {"name":"\u003c/script\u003e"}
     """
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":

@@ -82,10 +82,10 @@ def _groups(content: Content) -> Iterable[str]:
     most = _MANY if len(names) <= 12 else 2
     members = [
         _listed([n for n, g in zip(names, groups.labels, strict=True) if g == k], most)
-        for k in range(groups.count)
+        for k in range(groups.n_groups)
     ]
     yield (
-        f"The tree falls into {groups.count} groups (mean silhouette {groups.silhouette:.2f}): "
+        f"The tree falls into {groups.n_groups} groups (mean silhouette {groups.silhouette:.2f}): "
         f"{'; '.join(members)}."
     )
 
@@ -112,7 +112,8 @@ def _aggregates(comparison: Comparison) -> list[str]:
     means = comparison.aggregate("mean")
     return [
         f"On average over the references, {name(str(means.idxmin()))} is nearest to them "
-        f"({number(means.min())}) and {name(str(means.idxmax()))} farthest ({number(means.max())})."
+        f"({number(means.min())}) and {name(str(means.idxmax()))} farthest "
+        f"({number(means.max())})."
     ]
 
 
@@ -151,8 +152,8 @@ def _unequal(content: Content, ratio: float = 1.5) -> Iterable[str]:
     small, large = content.sizes[int(sizes.argmin())], content.sizes[int(sizes.argmax())]
     told = (
         f"Sample sizes differ up to {sizes.max() / sizes.min():.2g}-fold: {name(small.name)} has "
-        f"{small.n_samples:,}, {name(large.name)} {large.n_samples:,}. Part of each distance comes "
-        "from size alone; <code>subsample=\"common\"</code> takes it out."
+        f"{small.n_samples:,}, {name(large.name)} {large.n_samples:,}. Part of each distance "
+        'comes from size alone; <code>subsample="common"</code> takes it out.'
     )
     agreement = content.size_agreement
     if agreement is not None and agreement > 0.5:
@@ -217,9 +218,9 @@ def assurances(content: Content) -> list[str]:
                 f"{content.bound_kinds}); the smallest is {number(smallest)}."
             )
     if content.sizes and not [*_small(content), *_unequal(content)]:
-        sizes = [s.n_samples for s in content.sizes]
-        same = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
-        told.append(f"Sizes are alike: {same} samples each.")
+        sizes = {s.n_samples for s in content.sizes}
+        ends = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
+        told.append(f"Sizes are alike: {ends} samples each.")
     if content.signatures and not [*_below_gamma(content)]:
         told.append("All eigenvalues that were used lie above γ.")
     return told
