@@ -31,6 +31,7 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
     mantissa, _, exponent = f"{value:.1e}".partition("e")
+    mantissa = mantissa.replace("-", "\N{MINUS SIGN}")
     power = "10" + str(int(exponent)).translate(_RAISED)
     return power if mantissa == "1.0" else f"{mantissa}·{power}"
 

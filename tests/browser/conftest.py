@@ -1,0 +1,57 @@
+"""A real browser, or a reason why there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SWITCHES = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,900",
+)
+
+
+def program(*names):
+    """Return the path of the first of these that is installed."""
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """Chromium without a window, that notes every request and every message of the console."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    binary = program("chromium", "chromium-browser", "google-chrome")
+    driver = program("chromedriver")
+    if not binary or not driver:
+        pytest.skip("no browser here: chromium and chromedriver are not both installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    # With the driver's path nothing is looked for, and nothing downloaded.
+    service = webdriver.ChromeService(executable_path=driver)
+    chromium = webdriver.Chrome(options=options, service=service)
+    yield chromium
+    chromium.quit()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The text of axe-core, which looks for barriers to people."""
+    path = Path(os.environ.get("AXE_CORE", ROOT / "node_modules" / "axe-core" / "axe.min.js"))
+    if not path.is_file():
+        pytest.skip(f"axe-core is not at {path}; npm install --no-save axe-core, or set AXE_CORE")
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,405 @@
+"""The report in a real browser: it is quiet, answers clicks and keys, and keeps no one out."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.explanation import decades
+
+NASTY = "<img src=x onerror=alert(1)>"
+DAYS = {"a": 0, "b": 1, "c": 2, "d": 8, "e": 9, NASTY: 10}
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    rng = np.random.default_rng(0)
+    dimensions = (1, 1, 2, 5, 6, 6)
+    return {n: rng.normal(size=(90, d)) for n, d in zip(DAYS, dimensions, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def comparison(clouds):
+    return ua.compare(clouds, n_eigenvalues=30)
+
+
+@pytest.fixture(scope="module")
+def page(comparison, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    tags = {n: {"day": day, "site": "near" if day < 5 else "far"} for n, day in DAYS.items()}
+    comparison.report(path, tags=tags, title=NASTY)
+    return path
+
+
+def open_page(browser, path):
+    """Open a report and wait until all of it is drawn."""
+    for kind in ("browser", "performance"):
+        browser.get_log(kind)  # what was before does not matter
+    browser.get(path.as_uri())
+    until(lambda: browser.execute_script("return document.documentElement.dataset.ready"))
+
+
+def until(happened):
+    """Wait for something, for ten seconds at most, and return it."""
+    for _ in range(200):
+        found = happened()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in ten seconds")
+
+
+@pytest.fixture
+def opened(browser, page):
+    open_page(browser, page)
+    return browser
+
+
+def by_id(browser, name):
+    return browser.find_element("id", name)
+
+
+def press(element, *keys):
+    from selenium.webdriver.common.keys import Keys
+
+    element.send_keys(*[getattr(Keys, key, key) for key in keys])
+
+
+def click(browser, element):
+    browser.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
+    )
+    element.click()
+
+
+def focus(browser, element):
+    browser.execute_script("arguments[0].focus()", element)
+    assert browser.switch_to.active_element == element
+
+
+def spots(browser):
+    """Return where the markers of the map are."""
+    script = (
+        "return [...document.querySelectorAll('#embedding svg > path[transform]')]"
+        ".map(m => m.getAttribute('transform'))"
+    )
+    return browser.execute_script(script)
+
+
+def fills(browser):
+    script = (
+        "return [...document.querySelectorAll('#embedding svg > path[transform]')]"
+        ".map(m => m.getAttribute('fill'))"
+    )
+    return browser.execute_script(script)
+
+
+def chosen(browser):
+    """Return the names of the pair that is looked at."""
+    script = (
+        "return ['first', 'second'].map(i => document.getElementById(i).selectedOptions[0].text)"
+    )
+    return tuple(browser.execute_script(script))
+
+
+def requests(browser):
+    """Return the addresses that were asked for."""
+    messages = [
+        json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
+    ]
+    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [event["request"]["url"] for event in sent]
+
+
+def test_it_opens_without_a_message_and_without_a_request(browser, page):
+    open_page(browser, page)
+    assert browser.get_log("browser") == []
+    others = [url for url in requests(browser) if not url.startswith("data:")]
+    assert others == [page.as_uri()]
+
+
+def test_the_policy_stops_what_tries_to_fetch(opened):
+    script = (
+        "const done = arguments[0];"
+        "fetch('http://127.0.0.1:9/').then(() => done('went out'), () => done('stopped'))"
+    )
+    opened.execute_script(
+        "window.seen = []; document.addEventListener("
+        "'securitypolicyviolation', e => seen.push(e.effectiveDirective))"
+    )
+    assert opened.execute_async_script(script) == "stopped"
+    assert opened.execute_script("return seen") == ["connect-src"]
+
+
+def test_names_are_text(opened):
+    from selenium.common.exceptions import NoAlertPresentException
+
+    assert opened.find_element("tag name", "h1").text == NASTY
+    assert opened.find_elements("css selector", "img, [onerror]") == []
+    labels = opened.execute_script(
+        "return [...document.querySelectorAll('#heatmap text')].map(t => t.textContent)"
+    )
+    assert any(label.startswith("<img src=x") for label in labels)
+    with pytest.raises(NoAlertPresentException, match="no such alert"):
+        opened.switch_to.alert  # noqa: B018
+
+
+def test_the_map_switches_by_click_and_by_key(opened):
+    before = spots(opened)
+    mds, diffusion = opened.find_elements("css selector", "#method input")
+    click(opened, diffusion)
+    switched = spots(opened)
+    assert len(before) == len(switched) == 6
+    assert before != switched
+    assert "Diffusion" in by_id(opened, "map-caption").text
+    focus(opened, diffusion)
+    press(diffusion, "ARROW_LEFT")
+    assert mds.is_selected()
+    assert spots(opened) == before
+
+
+def test_colours_are_chosen_by_click_and_by_key(opened):
+    select = by_id(opened, "colour")
+    assert "day" in by_id(opened, "legend").text
+    by_day = fills(opened)
+    assert len(set(by_day)) == 6
+    click(opened, select.find_element("xpath", "./option[.='site']"))
+    assert len(set(fills(opened))) == 2
+    assert {"near", "far"} <= set(by_id(opened, "legend").text.split())
+    focus(opened, select)
+    press(select, "d")
+    assert fills(opened) == by_day
+
+
+def test_a_pair_is_chosen_by_click_and_by_key(opened, comparison):
+    first, second = by_id(opened, "first"), by_id(opened, "second")
+    for select, name in ((first, "a"), (second, "c")):
+        click(opened, select.find_element("xpath", f"./option[.='{name}']"))
+    assert chosen(opened) == ("a", "c")
+    assert f"{comparison['a', 'c']:.4g}" in by_id(opened, "pair-words").text
+    focus(opened, second)
+    press(second, "ARROW_DOWN")
+    assert chosen(opened) == ("a", "d")
+    assert f"{comparison['a', 'd']:.4g}" in by_id(opened, "pair-words").text
+
+
+def test_the_shares_of_decades_are_those_of_python(opened, comparison):
+    for name, select in (("a", by_id(opened, "first")), ("e", by_id(opened, "second"))):
+        click(opened, select.find_element("xpath", f"./option[.='{name}']"))
+    told = opened.find_element("css selector", "svg[aria-label^='Shares']").get_attribute(
+        "aria-label"
+    )
+    expected = decades(comparison.signatures["a"], comparison.signatures["e"])
+    shown = [
+        part.rsplit(" ", 2)[1]
+        for part in told.removeprefix("Shares by decade: ").strip(".").split(", ")
+    ]
+    assert shown == ["<1" if 0 < d.share < 0.005 else f"{100 * d.share:.0f}" for d in expected]
+
+
+def test_the_heatmap_is_steered_by_keys(opened, comparison):
+    heatmap = by_id(opened, "heatmap")
+    focus(opened, heatmap)
+    press(heatmap, "ARROW_DOWN", "ARROW_RIGHT")
+    told = opened.execute_script("return document.getElementById('announcer').textContent")
+    press(heatmap, "ENTER")
+    a, b = chosen(opened)
+    assert told.startswith(f"{a} – {b}\n{comparison[a, b]:.4g}")
+    assert "Half of its square" in by_id(opened, "pair-words").text or a == b
+
+
+def test_a_click_into_the_heatmap_opens_that_pair(opened, comparison):
+    from selenium.webdriver import ActionChains
+
+    image = opened.find_element("css selector", "#heatmap image")
+    opened.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", image
+    )
+    size = image.rect["width"]
+    cell = size / 6
+    move = ActionChains(opened).move_to_element_with_offset(
+        image, -size / 2 + cell / 2, size / 2 - cell / 2
+    )
+    move.perform()
+    tip = by_id(opened, "tooltip").text
+    move.click().perform()
+    a, b = chosen(opened)
+    assert a != b
+    assert tip.startswith(f"{b} – {a}") or tip.startswith(f"{a} – {b}")
+
+
+def test_the_map_is_steered_by_keys(opened):
+    chart = by_id(opened, "embedding")
+    focus(opened, chart)
+    press(chart, "ARROW_RIGHT", "ENTER", "ARROW_RIGHT", "ENTER")
+    order = json.loads(by_id(opened, "data").get_attribute("textContent"))["order"]
+    names = list(DAYS)
+    assert chosen(opened) == (names[order[0]], names[order[1]])
+
+
+def test_the_tab_key_visits_every_control(opened):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    visited = []
+    for _ in range(60):
+        ActionChains(opened).send_keys(Keys.TAB).perform()
+        here = opened.switch_to.active_element
+        visited.append(here.get_attribute("id") or here.get_attribute("name"))
+        outline = opened.execute_script("return getComputedStyle(arguments[0]).outlineStyle", here)
+        assert outline != "none" or here.tag_name == "body", visited[-1]
+    wanted = ["theme", "order", "heatmap", "method", "colour", "embedding", "first", "second"]
+    wanted += ["lines", "scatter", "copy", "json"]
+    assert [name for name in visited if name in wanted][: len(wanted)] == wanted
+
+
+def test_every_chart_has_its_table(opened, comparison):
+    for details in opened.find_elements("tag name", "details"):
+        click(opened, details.find_element("tag name", "summary"))
+        assert until(lambda part=details: part.find_elements("css selector", "tbody tr"))
+        assert details.find_elements("tag name", "caption")
+    shares = opened.execute_script(
+        "return [...document.querySelectorAll('#pair-table tbody tr')]"
+        ".map(row => row.lastChild.textContent)"
+    )
+    assert len(shares) == 30
+
+
+@pytest.mark.parametrize(
+    ("button", "file"),
+    [
+        ("matrix-csv", "unaligned-distances.csv"),
+        ("pairs-csv", "unaligned-pairs.csv"),
+        ("json", "unaligned.json"),
+    ],
+)
+def test_downloads_hold_the_distances(opened, comparison, tmp_path, button, file):
+    import pandas as pd
+
+    behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    opened.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    click(opened, by_id(opened, button))
+    until((tmp_path / file).exists)
+    if button == "matrix-csv":
+        frame = pd.read_csv(tmp_path / file, index_col=0)
+        np.testing.assert_allclose(frame.to_numpy(), comparison.distances, rtol=1e-15)
+        assert tuple(frame.index) == tuple(frame.columns) == comparison.names
+    elif button == "pairs-csv":
+        frame = pd.read_csv(tmp_path / file)
+        assert len(frame) == 15
+        for row in frame.itertuples():
+            assert row.distance == pytest.approx(comparison[row.first, row.second], rel=1e-15)
+    else:
+        whole = json.loads((tmp_path / file).read_text(encoding="utf-8"))
+        np.testing.assert_array_equal(whole["distances"], comparison.distances)
+        eigenvalues = [s.eigenvalues for s in comparison.signatures.values()]
+        np.testing.assert_array_equal(whole["spectra"]["eigenvalues"], eigenvalues)
+        assert whole["tags"]["day"] == list(DAYS.values())
+
+
+def dressed(browser, theme, width):
+    """Show the page in a theme and at a width."""
+    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.fixture
+def undressed(browser):
+    yield
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.usefixtures("undressed")
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, page, axe, theme, width):
+    dressed(browser, theme, width)
+    open_page(browser, page)
+    browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    time.sleep(0.2)
+    browser.execute_script(axe)
+    found = browser.execute_async_script("axe.run().then(arguments[0])")
+    assert len(found["passes"]) > 20
+    serious = [
+        (v["id"], [node["html"][:120] for node in v["nodes"]])
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+@pytest.mark.usefixtures("undressed")
+def test_a_phone_needs_no_scrolling_sideways(browser, page):
+    dressed(browser, "light", 390)
+    open_page(browser, page)
+    assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.usefixtures("undressed")
+def test_the_theme_follows_the_system_and_the_button(browser, page):
+    dressed(browser, "dark", 1280)
+    open_page(browser, page)
+
+    def paper():
+        return browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    dark, tinted = paper(), fills(browser)
+    click(browser, by_id(browser, "theme"))  # light
+    assert paper() != dark
+    assert fills(browser) != tinted
+    click(browser, by_id(browser, "theme"))  # dark
+    assert paper() == dark
+    assert fills(browser) == tinted
+
+
+@pytest.mark.parametrize("kind", ["one", "two", "references", "no spectra", "no bound"])
+def test_every_sort_of_comparison_opens_quietly(browser, clouds, tmp_path, kind):
+    some = dict(list(clouds.items())[:4])
+    rng = np.random.default_rng(0)
+    made = {
+        "one": lambda: ua.compare({"a": clouds["a"]}, n_eigenvalues=20),
+        "two": lambda: ua.compare({n: clouds[n] for n in "ad"}, n_eigenvalues=20),
+        "references": lambda: ua.compare(some, {"r": clouds["e"]}, n_eigenvalues=20),
+        "no spectra": lambda: ua.compare(list(rng.normal(size=(4, 30, 3))), distance="cka"),
+        "no bound": lambda: ua.compare(some, distance="imd-diffusion", n_eigenvalues=20),
+    }
+    made[kind]().report(tmp_path / "report.html")
+    open_page(browser, tmp_path / "report.html")
+    assert browser.get_log("browser") == []
+
+
+@pytest.fixture(scope="module", params=[40, 200])
+def many(request, tmp_path_factory):
+    """Return how many datasets, and their report."""
+    rng = np.random.default_rng(0)
+    sets = {
+        f"dataset {i}": ua.Dataset(
+            np.diag(np.sort(rng.uniform(size=200) ** (1 + i % 4))), kind="spd"
+        )
+        for i in range(request.param)
+    }
+    path = tmp_path_factory.mktemp("many") / "report.html"
+    ua.compare(sets, n_eigenvalues=200).report(path, tags={"time": range(request.param)})
+    return request.param, path
+
+
+def test_many_datasets_are_small_and_quick(browser, many):
+    count, path = many
+    assert path.stat().st_size < {40: 6e6, 200: 15e6}[count]
+    painted = []
+    for _ in range(3):  # the least of three: the machine may be busy
+        open_page(browser, path)
+        entries = browser.execute_script(
+            "return performance.getEntriesByType('paint').map(e => e.startTime)"
+        )
+        painted.append(max(entries))
+    assert min(painted) < 2000
+    assert browser.get_log("browser") == []
+    focus(browser, by_id(browser, "heatmap"))
+    press(by_id(browser, "heatmap"), "ARROW_RIGHT", "ENTER")
+    assert "apart" in by_id(browser, "pair-words").text

@@ -1,0 +1,347 @@
+"""The report's words are true, its data is exact, and it is one file that can hold anything."""
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.errors import FileError, InputError, InputTypeError
+from unaligned.report.content import Content
+from unaligned.report.summary import assurances, cautions, findings, number
+from unaligned.tags import read_tags
+
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    rng = np.random.default_rng(0)
+    return {f"{d}d": rng.normal(size=(220, d)) for d in (1, 2, 3, 5, 8)}
+
+
+@pytest.fixture(scope="module")
+def comparison(clouds):
+    return ua.compare(clouds, n_eigenvalues=20)
+
+
+def fake(distances, bounds=None, **options):
+    """Return a comparison with these distances and nothing else."""
+    distances = np.asarray(distances, dtype=float)
+    names = tuple(f"s{i}" for i in range(len(distances)))
+    bounds = np.full(distances.shape, np.nan) if bounds is None else bounds
+    return ua.Comparison(names, names, distances, bounds, None, "mine", options, 0)
+
+
+def written(comparison, tmp_path, **options):
+    path = tmp_path / "report.html"
+    comparison.report(path, **options)
+    return path.read_text(encoding="utf-8")
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, flags=re.DOTALL)[1])
+
+
+def unpacked(text, shape):
+    return np.frombuffer(base64.b64decode(text), dtype="<f8").reshape(shape)
+
+
+# What is written
+
+
+def test_the_data_inside_is_exact(comparison, tmp_path):
+    data = data_of(written(comparison, tmp_path))
+    assert tuple(data["names"]) == comparison.names
+    np.testing.assert_array_equal(unpacked(data["distances"], (5, 5)), comparison.distances)
+    np.testing.assert_array_equal(unpacked(data["bounds"], (5, 5)), comparison.error_bounds)
+    eigenvalues = np.stack([s.eigenvalues for s in comparison.signatures.values()])
+    np.testing.assert_array_equal(unpacked(data["spectra"]["eigenvalues"], (5, 20)), eigenvalues)
+
+
+def test_a_saved_comparison_gives_the_same_report(comparison, tmp_path):
+    comparison.save(tmp_path / "saved.npz")
+    again = ua.Comparison.load(tmp_path / "saved.npz")
+    assert written(again, tmp_path) == written(comparison, tmp_path)
+
+
+class Tags(HTMLParser):
+    """The elements of a page, and its text."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.words = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.mark.parametrize("name", [NASTY, "</script><script>alert(1)</script>", "<!--", "{{data}}"])
+def test_names_stay_text_wherever_they_stand(clouds, tmp_path, name):
+    found = ua.compare({**clouds, name: clouds["3d"]}, n_eigenvalues=20)
+    page = written(found, tmp_path, title=name, tags={name: [1, 2, 3, 4, 5, 6]}, command=name)
+    plain = Tags(written(found, tmp_path, title="t", tags={"t": [1, 2, 3, 4, 5, 6]}, command="c"))
+    parsed = Tags(page)
+    assert [tag for tag, _ in parsed.found] == [tag for tag, _ in plain.found]
+    assert not any("onerror" in attributes for _, attributes in parsed.found)
+    assert parsed.words.count(name) >= 3
+    data = data_of(page)
+    assert data["names"][-1] == data["title"] == data["tags"][0]["name"] == name
+
+
+def test_nothing_is_fetched_from_anywhere(comparison, tmp_path):
+    page = written(comparison, tmp_path)
+    for tag, attributes in Tags(page).found:
+        for where in ("src", "href"):
+            value = attributes.get(where, "#")
+            assert value.startswith(("#", "data:")), (tag, value)
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_the_policy_allows_this_script_and_this_style_only(comparison, tmp_path):
+    page = written(comparison, tmp_path)
+    meta = [a for tag, a in Tags(page).found if a.get("http-equiv") == "Content-Security-Policy"]
+    policy = meta[0]["content"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag in ("script", "style"):
+        inside = re.search(rf"<{tag}>(.*?)</{tag}>", page, flags=re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_recipe_seed_versions_and_command_are_there(clouds, tmp_path):
+    found = ua.compare(clouds, n_eigenvalues=20, gamma=1e-6, rng=77, subsample=150)
+    words = " ".join(Tags(written(found, tmp_path, command="unaligned compare x")).words)
+    for word in ("1e-06", "77", "150", ua.__version__, np.__version__, "unaligned compare x"):
+        assert word in words
+    call = " ".join(Tags(written(found, tmp_path)).words)
+    assert "unaligned.compare(" in call
+    assert "rng=77" in call
+
+
+def test_the_call_that_it_shows_makes_the_same_distances(clouds, tmp_path):
+    found = ua.compare(clouds, n_eigenvalues=20, gamma=1e-6, rng=77, subsample=150)
+    page = written(found, tmp_path)
+    call = re.search(r"<code>(unaligned\.compare\(.*?)</code>", page, flags=re.DOTALL)[1]
+    again = eval(call.replace("&#x27;", "'"), {"unaligned": ua, "datasets": clouds})
+    np.testing.assert_array_equal(again.distances, found.distances)
+
+
+def test_metadata_of_the_datasets_are_tags_also_after_saving(clouds, tmp_path):
+    named = {
+        name: ua.Dataset(values, metadata={"width": np.int64(values.shape[1]), "raw": values})
+        for name, values in clouds.items()
+    }
+    found = ua.compare(named, n_eigenvalues=20)
+    [tag] = data_of(written(found, tmp_path))["tags"]
+    assert (tag["name"], tag["values"]) == ("width", [1, 2, 3, 5, 8])
+    found.save(tmp_path / "saved.npz")
+    again = ua.Comparison.load(tmp_path / "saved.npz")
+    assert data_of(written(again, tmp_path))["tags"] == [tag]
+    grown = again.add({"9d": ua.Dataset(clouds["8d"], metadata={"width": 9})})
+    assert data_of(written(grown, tmp_path))["tags"][0]["values"] == [1, 2, 3, 5, 8, 9]
+
+
+def test_tags_that_are_given_replace_metadata(clouds, tmp_path):
+    named = {n: ua.Dataset(v, metadata={"width": 1}) for n, v in clouds.items()}
+    found = ua.compare(named, n_eigenvalues=20)
+    [tag] = data_of(written(found, tmp_path, tags={"site": list("aabbb")}))["tags"]
+    assert (tag["name"], tag["groups"], tag["numeric"]) == ("site", ["a", "b"], False)
+
+
+def test_two_hundred_datasets_stay_below_fifteen_megabytes(tmp_path):
+    rng = np.random.default_rng(0)
+    values = np.sort(rng.uniform(size=(200, 210)), axis=1)[:, ::-1]
+    many = {
+        f"dataset number {i}": ua.Dataset(np.diag(row), kind="spd") for i, row in enumerate(values)
+    }
+    found = ua.compare(many, n_eigenvalues=200)
+    tags = {"time": range(200), "site": [f"site {i % 9}" for i in range(200)]}
+    assert len(written(found, tmp_path, tags=tags).encode()) < 15e6 / 4
+
+
+# Where it is written
+
+
+def test_a_folder_is_not_overwritten(comparison, tmp_path):
+    with pytest.raises(FileError, match=r"Cannot write .*it is there and not a plain file"):
+        comparison.report(tmp_path)
+
+
+def test_a_folder_that_is_missing_is_named(comparison, tmp_path):
+    with pytest.raises(FileError, match=r"Cannot write .*nowhere"):
+        comparison.report(tmp_path / "nowhere" / "report.html")
+
+
+def test_a_report_that_fails_leaves_the_old_one(comparison, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(InputError, match=r"tag 'day' has 1 values"):
+        comparison.report(path, tags={"day": [1]})
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("what", ["title", "command"])
+def test_what_is_not_text_is_refused(comparison, tmp_path, what):
+    with pytest.raises(InputTypeError, match=rf"{what}=3 must be text"):
+        comparison.report(tmp_path / "report.html", **{what: 3})
+
+
+def test_the_assets_are_in_the_wheel():
+    code = (
+        "from importlib.resources import files; "
+        "print(sorted(p.name for p in (files('unaligned.report') / 'assets').iterdir()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"template.html", "style.css", "main.js"} <= set(eval(done.stdout))
+
+
+# What it says
+
+
+def summary_of(comparison, tags=None):
+    content = Content(comparison, read_tags(tags, comparison.names))
+    return [" ".join(part(content)) for part in (findings, cautions, assurances)]
+
+
+LINE = np.abs(
+    np.subtract.outer([0.0, 1.0, 2.0, 20.0, 21.0, 23.0], [0.0, 1.0, 2.0, 20.0, 21.0, 23.0])
+)
+
+
+def test_closest_farthest_and_groups_are_named():
+    found, _, _ = summary_of(fake(LINE))
+    assert "Closest are <bdi>s0</bdi> and <bdi>s1</bdi> (1)" in found
+    assert "farthest apart are <bdi>s0</bdi> and <bdi>s5</bdi> (23)" in found
+    assert "falls into 2 groups" in found
+    groups = Content(fake(LINE)).groups.labels
+    assert groups in ((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0))
+
+
+def test_equal_distances_have_no_groups():
+    found, _, _ = summary_of(fake(1.0 - np.eye(6)))
+    assert "do not fall into clear groups" in found
+
+
+def test_one_that_stands_apart_is_named():
+    places = np.array([0.0, 1.0, 2.0, 3.0, 30.0])
+    found, _, _ = summary_of(fake(np.abs(np.subtract.outer(places, places))))
+    assert "<bdi>s4</bdi> stands apart" in found
+    assert "stands apart" not in summary_of(fake(1.0 - np.eye(6)))[0]
+
+
+def test_the_correlation_with_a_number_is_told():
+    time = {"time": [0, 1, 2, 20, 21, 23], "site": list("xxyyzz")}
+    found, _, _ = summary_of(fake(LINE), time)
+    assert "differences of <bdi>time</bdi> correlate at 1.00" in found
+    assert "site" not in found
+
+
+def test_a_number_that_only_some_have_is_correlated_over_those():
+    content = Content(fake(LINE), read_tags({"time": [0, 1, 2, None, None, 9]}, [*"abcdef"]))
+    [found] = content.correlations
+    assert found.n_pairs == 6
+    assert -1 < found.pearson < 1
+
+
+def test_a_number_that_is_the_same_for_all_has_no_correlation():
+    assert Content(fake(LINE), read_tags({"time": [1] * 6}, [*"abcdef"])).correlations == []
+
+
+def test_small_and_unequal_sizes_are_warned_of(clouds):
+    rng = np.random.default_rng(1)
+    small = {**clouds, "small": rng.normal(size=(90, 3))}
+    _, careful, _ = summary_of(ua.compare(small, n_eigenvalues=20))
+    assert "<bdi>small</bdi> has fewer than 200 samples" in careful
+    assert "<bdi>small</bdi> has 90" in careful
+    _, careful, fine = summary_of(ua.compare(clouds, n_eigenvalues=20))
+    assert "samples" not in careful
+    assert "Sizes are alike: 220 samples" in fine
+
+
+def test_eigenvalues_below_gamma_are_warned_of(clouds):
+    _, careful, _ = summary_of(ua.compare(clouds, n_eigenvalues=20, gamma=1e-3))
+    assert "γ = 0.001 is above the smallest" in careful
+    high = {name: clouds[name] for name in ("5d", "8d")}
+    _, careful, fine = summary_of(ua.compare(high, n_eigenvalues=20, gamma=1e-9))
+    assert "γ" not in careful
+    assert "lie above γ" in fine
+
+
+def test_bounds_near_the_distances_are_warned_of():
+    _, careful, fine = summary_of(fake(LINE, np.full(LINE.shape, 0.5)))
+    assert "6 pairs have an error bound above a tenth of the distance" in careful
+    assert "known to within" not in fine
+    _, careful, fine = summary_of(fake(LINE, np.full(LINE.shape, 1e-4)))
+    assert "error bound" not in careful
+    assert "known to within 10⁻⁴" in fine
+    _, careful, _ = summary_of(fake(LINE))
+    assert "no error bound" in careful
+
+
+def test_distances_that_are_no_numbers_are_told_and_not_drawn(tmp_path):
+    broken = LINE.copy()
+    broken[0, 1] = broken[1, 0] = np.inf
+    found, _, _ = summary_of(fake(broken))
+    assert "not finite" in found
+    data = data_of(written(fake(broken), tmp_path))
+    assert data["maps"] == data["tree"] == []
+
+
+def test_one_dataset_and_two_are_reports_too(clouds, tmp_path):
+    one = ua.compare({"only": clouds["3d"]}, n_eigenvalues=20)
+    assert "one dataset" in summary_of(one)[0]
+    assert data_of(written(one, tmp_path))["maps"] == []
+    two = ua.compare({"x": clouds["3d"], "y": clouds["5d"]}, n_eigenvalues=20)
+    assert "<bdi>x</bdi> and <bdi>y</bdi> are" in summary_of(two)[0]
+    assert len(data_of(written(two, tmp_path))["tree"]) == 1
+
+
+def test_references_are_a_report_too(clouds, tmp_path):
+    known = {"p": clouds["1d"], "q": clouds["2d"]}
+    found = ua.compare({"x": clouds["3d"], "y": clouds["8d"]}, known, n_eigenvalues=20)
+    told, _, _ = summary_of(found)
+    assert "On average over the references, <bdi>x</bdi> is nearest" in told
+    data = data_of(written(found, tmp_path, tags={"site": ["a", "b"]}))
+    assert data["references"] == ["p", "q"]
+    assert data["spectra"]["names"] == ["x", "y", "p", "q"]
+    assert data["maps"] == data["tree"] == data["correlations"] == []
+
+
+def test_a_distance_without_spectra_is_a_report_too(clouds, tmp_path):
+    same = {
+        f"{i}": cloud for i, cloud in enumerate(np.random.default_rng(0).normal(size=(4, 50, 3)))
+    }
+    data = data_of(written(ua.compare(same, distance="euclidean"), tmp_path))
+    assert data["spectra"] is None
+    assert len(data["maps"]) == 2
+
+
+def test_a_distance_with_a_direction_counts_both():
+    there = LINE.copy()
+    there[0, 1] = 0.5
+    found, _, _ = summary_of(fake(there))
+    assert "Closest are <bdi>s0</bdi> and <bdi>s1</bdi> (0.5)" in found
+    assert "Half of the 30 distances" in found
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(0, "0"), (1.23456, "1.235"), (1e-8, "10⁻⁸"), (-2.5e-7, "−2.5·10⁻⁷"), (np.inf, "unknown")],
+)
+def test_numbers_are_told_in_four_digits(value, told):
+    assert number(value) == told
