@@ -266,11 +266,34 @@ def test_small_and_unequal_sizes_are_warned_of(clouds):
     rng = np.random.default_rng(1)
     small = {**clouds, "small": rng.normal(size=(90, 3))}
     _, careful, _ = summary_of(ua.compare(small, n_eigenvalues=20))
-    assert "<bdi>small</bdi> has fewer than 200 samples" in careful
+    assert "Fewer than 200 samples: <bdi>small</bdi>." in careful
     assert "<bdi>small</bdi> has 90" in careful
     _, careful, fine = summary_of(ua.compare(clouds, n_eigenvalues=20))
     assert "samples" not in careful
     assert "Sizes are alike: 220 samples" in fine
+
+
+def test_all_are_told_as_all(clouds):
+    few = {name: values[:90] for name, values in clouds.items()}
+    _, careful, _ = summary_of(ua.compare(few, n_eigenvalues=20))
+    assert "Fewer than 200 samples: all 5 datasets." in careful
+
+
+def test_distances_that_go_along_with_size_are_warned_of():
+    rng = np.random.default_rng(0)
+    grown = {f"{n}": rng.normal(size=(n, 6)) for n in (210, 300, 420, 600, 840)}
+    _, careful, _ = summary_of(ua.compare(grown, n_eigenvalues=100))
+    assert "distances go along with differences of size" in careful
+
+
+@pytest.mark.filterwarnings("ignore::unaligned.errors.DataWarning")
+def test_rows_that_were_left_out_are_told(clouds):
+    holes = clouds["3d"].copy()
+    holes[:7, 0] = np.nan
+    found = ua.compare({**clouds, "holes": holes}, n_eigenvalues=20, nan_policy="omit")
+    _, careful, _ = summary_of(found)
+    assert "dropped for missing values, most of them of <bdi>holes</bdi>: 7" in careful
+    assert "dropped" not in summary_of(ua.compare(clouds, n_eigenvalues=20))[1]
 
 
 def test_eigenvalues_below_gamma_are_warned_of(clouds):

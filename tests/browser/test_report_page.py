@@ -10,7 +10,7 @@ import unaligned as ua
 from unaligned.explanation import decades
 
 NASTY = "<img src=x onerror=alert(1)>"
-DAYS = {"a": 0, "b": 1, "c": 2, "d": 8, "e": 9, NASTY: 10}
+DAYS = {"a": 1, "b": 0, "c": 2, "d": 8, "e": 9, NASTY: 10}
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +105,13 @@ def chosen(browser):
 
 
 def requests(browser):
-    """Return the addresses that were asked for."""
+    """Return the addresses that pages asked for; what the browser shows of itself is not ours."""
     messages = [
         json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
     ]
     sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    return [event["request"]["url"] for event in sent]
+    ours = [event for event in sent if not event["documentURL"].startswith("chrome:")]
+    return [event["request"]["url"] for event in ours]
 
 
 def test_it_opens_without_a_message_and_without_a_request(browser, page):
@@ -210,6 +211,18 @@ def test_the_heatmap_is_steered_by_keys(opened, comparison):
     assert "Half of its square" in by_id(opened, "pair-words").text or a == b
 
 
+def test_the_heatmap_is_ordered_by_the_tree_or_by_a_tag(opened):
+    def labels():
+        script = "return [...document.querySelectorAll('#heatmap text[text-anchor=end]')]"
+        return opened.execute_script(f"{script}.map(t => t.textContent).slice(0, 6)")
+
+    by_tree = labels()
+    click(opened, opened.find_element("xpath", "//*[@id='order']/option[.='by day']"))
+    assert labels()[:5] == list("bacde")
+    assert labels() != by_tree
+    assert sorted(labels()) == sorted(by_tree)
+
+
 def test_a_click_into_the_heatmap_opens_that_pair(opened, comparison):
     from selenium.webdriver import ActionChains
 
@@ -297,6 +310,17 @@ def test_downloads_hold_the_distances(opened, comparison, tmp_path, button, file
         eigenvalues = [s.eigenvalues for s in comparison.signatures.values()]
         np.testing.assert_array_equal(whole["spectra"]["eigenvalues"], eigenvalues)
         assert whole["tags"]["day"] == list(DAYS.values())
+
+
+def test_the_table_is_copied(opened, comparison):
+    allowed = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    opened.execute_cdp_cmd("Browser.grantPermissions", allowed)
+    click(opened, by_id(opened, "copy"))
+    assert until(lambda: by_id(opened, "copied").text).startswith("Copied")
+    copied = opened.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    rows = [line.split("\t") for line in copied.splitlines()]
+    assert rows[0][1:] == list(comparison.names)
+    np.testing.assert_array_equal(np.array(rows[1:])[:, 1:].astype(float), comparison.distances)
 
 
 def dressed(browser, theme, width):

@@ -139,11 +139,15 @@ def _recipe(content: Content) -> dict[str, str]:
     if comparison.distance is not None:
         terms["distance"] += f": {comparison.distance.summary}"
     settings = {**comparison.options, **comparison.preparation}
-    terms |= {key: str(value) for key, value in settings.items() if value is not None}
+    terms |= {key: _told(value) for key, value in settings.items() if value is not None}
     if content.signatures:
         solvers = sorted({s.spectrum.solver for _, s in content.signatures})
         terms |= {"solvers that ran": ", ".join(solvers), "error bounds": content.bound_kinds}
     return {**terms, "root seed": str(comparison.seed)}
+
+
+def _told(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def _versions(content: Content) -> dict[str, str]:

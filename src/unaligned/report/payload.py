@@ -38,6 +38,7 @@ def payload(content: Content, title: str) -> dict[str, Any]:
         "distance": comparison.distance_name,
         "isSquare": comparison.is_square,
         "isLes": comparison.distance_name == "les",
+        "isSquared": comparison.options.get("squared") is True,
         "names": comparison.names,
         "references": comparison.reference_names,
         "distances": _packed(comparison.distances),

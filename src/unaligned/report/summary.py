@@ -133,15 +133,20 @@ def _signed(value: float) -> str:
 
 def cautions(content: Content) -> list[str]:
     """Return the sentences that say what to be careful about."""
-    return [*_small(content), *_unequal(content), *_below_gamma(content), *_bounds(content)]
+    return [
+        *_small(content),
+        *_unequal(content),
+        *_left_out(content),
+        *_below_gamma(content),
+        *_bounds(content),
+    ]
 
 
 def _small(content: Content, least: int = 200) -> Iterable[str]:
     small = [s.name for s in content.sizes if s.n_samples < least]
     if small:
-        verb = "has" if len(small) == 1 else "have"
         yield (
-            f"{_listed(small)} {verb} fewer than {least} samples. Spectra of so few points vary "
+            f"Fewer than {least} samples: {_who(small, content)}. Spectra of so few points vary "
             "much from one sample to the next, and so do their distances."
         )
 
@@ -165,6 +170,23 @@ def _unequal(content: Content, ratio: float = 1.5) -> Iterable[str]:
     yield told
 
 
+def _left_out(content: Content) -> Iterable[str]:
+    for what, key in (
+        ("dropped for missing values", "rows_dropped"),
+        ("set aside as outliers", "rows_set_aside"),
+    ):
+        counts = {n: _how_many(s.stats.get(key, 0)) for n, s in content.signatures}
+        hit = {n: count for n, count in counts.items() if count}
+        if hit:
+            most = max(hit, key=lambda n: hit[n])
+            yield f"Rows were {what}, most of them of {name(most)}: {hit[most]:,}."
+
+
+def _how_many(stored: int | Sequence[int]) -> int:
+    """Return a number of rows: stored as such, or as the rows themselves."""
+    return stored if isinstance(stored, int) else len(stored)
+
+
 def _below_gamma(content: Content) -> Iterable[str]:
     signatures = content.signatures
     below = {n: int((s.eigenvalues < s.recipe.gamma).sum()) for n, s in signatures}
@@ -175,8 +197,8 @@ def _below_gamma(content: Content) -> Iterable[str]:
     most = max(below, key=lambda n: below[n])
     yield (
         f"γ = {number(first.recipe.gamma)} is above the smallest of the K = {first.n_eigenvalues} "
-        f"eigenvalues of {_listed(hit)}; most of all of {name(most)}, where {below[most]} lie "
-        "below it. They count as γ: there the distance no longer sees the spectrum, only how "
+        f"eigenvalues of {_who(hit, content)}; most of all of {name(most)}, where {below[most]} "
+        "lie below it. They count as γ: there the distance no longer sees the spectrum, only how "
         "many eigenvalues are left."
     )
 
@@ -225,6 +247,12 @@ def assurances(content: Content) -> list[str]:
     if content.signatures and not [*_below_gamma(content)]:
         told.append("All eigenvalues that were used lie above γ.")
     return told
+
+
+def _who(names: Sequence[str], content: Content) -> str:
+    """Return names as a list, or say that these are all there are."""
+    everyone = len(content.sizes)
+    return f"all {everyone} datasets" if len(names) == everyone > 2 else _listed(names)
 
 
 def _listed(names: Sequence[str], most: int = _MANY) -> str:

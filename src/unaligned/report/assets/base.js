@@ -20,6 +20,10 @@ if (spectra) {
   spectra.logs = spectra.eigenvalues.map((row) => row.map((x) => Math.log(x + spectra.gamma)));
 }
 
+function limits(values) {
+  return values.reduce(([low, high], x) => [Math.min(low, x), Math.max(high, x)], [Infinity, -Infinity]);
+}
+
 const byId = (id) => document.getElementById(id);
 
 // Children are elements or text; text never becomes markup.

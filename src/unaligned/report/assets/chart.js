@@ -131,8 +131,7 @@ function look(i) {
 }
 
 function tagRange(tag) {
-  const known = tag.values.filter((value) => value !== null);
-  return [Math.min(...known), Math.max(...known)];
+  return limits(tag.values.filter((value) => value !== null));
 }
 
 function tagsOf(i) {
@@ -168,7 +167,9 @@ function pointer(container, onmove, onclick) {
     const box = container.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
-  container.addEventListener("pointermove", (event) => hint(onmove(...inside(event)), event.clientX, event.clientY));
+  for (const kind of ["pointermove", "pointerdown"]) {
+    container.addEventListener(kind, (event) => hint(onmove(...inside(event)), event.clientX, event.clientY));
+  }
   container.addEventListener("pointerleave", () => {
     hint("");
     onmove(-1e6, -1e6);

@@ -18,8 +18,8 @@ function drawCorrelation() {
     const picture = canvas(width, height);
     const box = { left: 52, right: width - 14, top: 26, bottom: height - 44 };
     const pairs = pairsOf(tag().values);
-    const across = [0, Math.max(...pairs.map((p) => p.difference), 0)];
-    const up = [Math.min(0, ...pairs.map((p) => p.distance)), Math.max(...pairs.map((p) => p.distance))];
+    const across = [0, limits(pairs.map((p) => p.difference))[1]];
+    const up = limits([0, ...pairs.map((p) => p.distance)]);
     const x = { scale: linear(across, [box.left, box.right - 8]), at: ticks(...across, 6), form: told, title: `difference of ${tag().name}` };
     const y = { scale: linear(up, [box.bottom, box.top]), at: ticks(...up), form: told, title: `${data.distance} distance` };
     axes(picture, box, x, y);

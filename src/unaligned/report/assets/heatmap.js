@@ -8,9 +8,7 @@ function drawHeatmap() {
   const container = byId("heatmap");
   const n = names.length;
   const m = references.length;
-  const values = distances.flatMap((row) => [...row]).filter(Number.isFinite);
-  const low = values.length ? Math.min(...minmax(values)) : 0;
-  const high = values.length ? Math.max(...minmax(values)) : 1;
+  const [low, high] = limits(distances.flatMap((row) => [...row]).filter(Number.isFinite));
   const cursor = { row: 0, column: Math.min(1, m - 1) };
   let layout = null;
 
@@ -58,10 +56,6 @@ function drawHeatmap() {
     picture.append(svg("g", { id: "marks" }));
     place(container, picture);
     mark();
-  }
-
-  function minmax(list) {
-    return list.reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
   }
 
   const share = (value) => clamp((value - low) / (high - low || 1), 0, 1);
@@ -200,6 +194,7 @@ function drawHeatmap() {
     announce(words(cursor.row, cursor.column));
     return true;
   });
+  container.addEventListener("focus", () => container.matches(":focus-visible") && mark(cursor));
   container.addEventListener("blur", () => mark());
   const redraw = responsive(container, draw);
   listen(["order", "colour", "theme"], redraw);

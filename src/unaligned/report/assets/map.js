@@ -34,7 +34,7 @@ function drawMap() {
     mark();
   }
 
-  const span = (list) => Math.max(...list) - Math.min(...list);
+  const span = (list) => limits(list)[1] - limits(list)[0];
 
   // As high as the map is for its width, within reason; the same for all methods, so that
   // switching moves nothing.
@@ -46,7 +46,7 @@ function drawMap() {
   // One scale for both axes: distances on the map are distances.
   function project(places, width, height) {
     const [xs, ys] = [places.map((p) => p[0]), places.map((p) => p[1])];
-    const middle = (list) => (Math.min(...list) + Math.max(...list)) / 2;
+    const middle = (list) => (limits(list)[0] + limits(list)[1]) / 2;
     const scale = Math.min((width - 110) / (span(xs) || 1e-9), (height - 56) / (span(ys) || 1e-9));
     const factor = Number.isFinite(scale) ? Math.min(scale, width / (Math.max(span(xs), span(ys)) || 1)) : 0;
     return places.map(([x, y]) => [width / 2 + (x - middle(xs)) * factor, height / 2 - (y - middle(ys)) * factor]);

@@ -77,7 +77,7 @@ function drivers() {
   if (!total) return [" Their spectra are equal."];
   const [start, end] = shortestHalf(squares, total);
   const most = decades.reduce((best, decade) => (decade.share > best.share ? decade : best));
-  const what = data.isLes ? "its square" : "their squared log-spectral difference (LES; this distance weighs it differently)";
+  const what = data.isLes ? (data.isSquared ? "it" : "its square") : "their squared log-spectral difference (LES; this distance weighs it differently)";
   const range = start === end ? `eigenvalue ${start}` : `eigenvalues ${start} to ${end}`;
   return [` Half of ${what} comes from ${range}; the decade ${decadeName(most.exponent)} explains ${percent(most.share)}.`];
 }
@@ -120,8 +120,7 @@ function drawDifferences(width) {
   const height = 300;
   const picture = canvas(width, height, `Differences of log eigenvalues of ${names[a]} and ${references[b]}; the table below has the numbers.`);
   const box = { left: 48, right: width - 14, top: 26, bottom: height - 44 };
-  const low = Math.min(0, ...differences);
-  const high = Math.max(0, ...differences);
+  const [low, high] = limits([0, ...differences]);
   const y = { scale: linear([low, high === low ? 1 : high], [box.bottom, box.top]), at: ticks(low, high === low ? 1 : high), form: (v) => told(v), title: "log(λᵢ + γ), first − second" };
   const x = countAxis(spectra.k, box.left, box.right);
   axes(picture, box, x, y);

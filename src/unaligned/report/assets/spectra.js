@@ -37,9 +37,15 @@ function drawSpectra() {
   function endLabels(picture, box) {
     const ends = spectra.names.map((name, i) => ({ name, i, y: scales.y.scale(logs[i][k - 1]) }));
     ends.sort((a, b) => a.y - b.y);
-    ends.forEach((end, at) => {
-      if (at && end.y < ends[at - 1].y + 14) end.y = ends[at - 1].y + 14;
-    });
+    // Those that would lie on each other give way, half upward and half downward.
+    for (let pass = 0; pass < 60; pass += 1) {
+      ends.slice(1).forEach((end, at) => {
+        const lack = 14 - (end.y - ends[at].y);
+        if (lack <= 0) return;
+        ends[at].y -= lack / 2;
+        end.y += lack / 2;
+      });
+    }
     const over = Math.max(0, ends.at(-1).y - box.bottom);
     ends.forEach(({ name, i, y }) => {
       const from = [box.right, scales.y.scale(logs[i][k - 1])];

@@ -77,7 +77,7 @@ function nearestTo(i) {
 
 function datasetsTable() {
   const head = ["dataset", ...data.tags.map((tag) => tag.name)];
-  if (spectra) head.push("samples", "features", "σ²", "λ_K", "solver", "error ≤", "bound");
+  if (spectra) head.push("samples", "features", "σ²", "smallest λ", "solver", "error ≤", "bound");
   head.push(data.isSquare ? "nearest" : "nearest reference", "its distance");
   const rows = names.map((name, i) => {
     const row = [name, ...data.tags.map((tag) => tag.values[i])];
