@@ -418,9 +418,8 @@ def test_many_datasets_are_small_and_quick(browser, many):
     painted = []
     for _ in range(3):  # the least of three: the machine may be busy
         open_page(browser, path)
-        entries = browser.execute_script(
-            "return performance.getEntriesByType('paint').map(e => e.startTime)"
-        )
+        script = "return performance.getEntriesByType('paint').map(e => e.startTime)"
+        entries = until(lambda s=script: browser.execute_script(s))
         painted.append(max(entries))
     assert min(painted) < 2000
     assert browser.get_log("browser") == []

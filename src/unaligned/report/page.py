@@ -69,13 +69,14 @@ def _title(comparison: Comparison) -> str:
 
 def _page(content: Content, title: str, command: str | None) -> str:
     style, script = _asset("style.css"), _script()
+    careful = cautions(content)
     parts = {
         "title": html.escape(title),
         "policy": _policy(style, script),
         "subtitle": _subtitle(content),
         "findings": _list(findings(content)),
-        "cautions": _list(cautions(content) or [_NO_CAUTION]),
-        "assurances": _list(assurances(content)),
+        "cautions": _list(careful),
+        "assurances": _list([*([] if careful else [_NO_CAUTION]), *assurances(content)]),
         "recipe": _terms(_recipe(content)),
         "versions": _terms(_versions(content)),
         "command": html.escape(command or _call(content.comparison)),

@@ -16,12 +16,14 @@ from ..result import Comparison
 from .content import Content
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LONG = 24  # signs from which a name may be broken into lines
 _MANY = 6  # names in a sentence before it says how many more there are
 
 
 def name(text: str) -> str:
     """Return a dataset's name as HTML that can only be text."""
-    return f"<bdi>{html.escape(text)}</bdi>"
+    long = " class='long'" if len(text) > _LONG else ""
+    return f"<bdi{long}>{html.escape(text)}</bdi>"
 
 
 def number(value: float) -> str:
@@ -219,11 +221,13 @@ def _bounds(content: Content) -> Iterable[str]:
         )
     elif largest > 0.1 * smallest:
         doubtful = int((bounds > 0.1 * np.abs(pairs[:, 2])).sum())
+        loose = any(s.spectrum.solver == "nystrom" for _, s in content.signatures)
+        remedy = '<code>solver="auto"</code>' if loose else "a smaller <code>tol</code>"
         verb = "pair has" if doubtful == 1 else "pairs have"
         yield (
             f"{doubtful} {verb} an error bound above a tenth of the distance; the largest bound "
-            f"is {number(largest)}, the smallest distance {number(smallest)}. A smaller "
-            "<code>tol</code> makes them surer."
+            f"is {number(largest)}, the smallest distance {number(smallest)}. With {remedy} they "
+            "get surer."
         )
     if "expectation" in kinds:
         yield "The error bounds hold on average only (Proposition 2), not for each dataset."

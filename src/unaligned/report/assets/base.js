@@ -44,7 +44,7 @@ function svg(tag, attributes = {}, ...children) {
 }
 
 function named(text) {
-  return html("bdi", {}, text);
+  return html("bdi", { class: text.length > 24 ? "long" : null }, text);
 }
 
 const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };

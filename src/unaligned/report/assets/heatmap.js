@@ -29,6 +29,7 @@ function drawHeatmap() {
   function measure(width) {
     const longest = Math.max(...names.map((name) => [...shortened(name)].length));
     const label = Math.min(10 + 6.8 * longest, 0.3 * width);
+    const most = Math.max(3, Math.floor((label - 8) / 6.6));
     const strip = state.colour === "none" ? 0 : 12;
     const roomy = (width - label - strip - 4) / m;
     const cell = clamp(roomy, 1, Math.max(36, Math.min(64, 420 / m)));
@@ -39,7 +40,7 @@ function drawHeatmap() {
     const widest = 6.6 * Math.max(...references.map((name) => [...shortened(name)].length));
     const upright = widest < size - 4;
     const foot = labelled ? (upright ? 20 : Math.min(14 + 0.75 * widest, 130)) : 4;
-    return { left, top: tree + 4, tree, size, labelled, upright, foot, strip };
+    return { left, top: tree + 4, tree, size, labelled, upright, foot, strip, most };
   }
 
   function draw(width) {
@@ -104,11 +105,11 @@ function drawHeatmap() {
   }
 
   function drawLabels(picture) {
-    const { left, top, size, strip, upright, rows, columns } = layout;
+    const { left, top, size, strip, upright, rows, columns, most } = layout;
     const small = { "font-size": `${clamp(size * 0.8, 8, 12)}px` };
     rows.forEach((i, y) => {
       const at = { "text-anchor": "end", "dominant-baseline": "central" };
-      const label = text(left - strip - 6, top + (y + 0.5) * size, shortened(names[i]), at);
+      const label = text(left - strip - 6, top + (y + 0.5) * size, shortened(names[i], most), at);
       label.style.fontSize = small["font-size"];
       picture.append(label);
     });

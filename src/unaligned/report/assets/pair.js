@@ -55,7 +55,7 @@ function pairWords() {
   const bound = bounds[a][b];
   if (a === b && data.isSquare) return [named(names[a]), " with itself: choose another dataset."];
   const words = [named(names[a]), " and ", named(references[b]), ` are ${told(distance)} apart`];
-  if (Number.isFinite(bound)) words.push(`, exact to ${told(bound, 2)}`);
+  if (Number.isFinite(bound)) words.push(`, known to within ${told(bound, 2)}`);
   words.push(rankWords(distance), ".");
   return spectra ? [...words, ...drivers()] : words;
 }

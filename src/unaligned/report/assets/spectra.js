@@ -27,9 +27,11 @@ function drawSpectra() {
 
   // References of a rectangular comparison are dashed.
   function curve(i) {
-    const colour = i < names.length ? look(i).fill : "var(--quiet)";
+    const plain = state.colour === "none" && names.length <= data.colours.length;
+    const isReference = i >= names.length;
+    const colour = isReference ? "var(--quiet)" : plain ? category(i) : look(i).fill;
     const points = [...logs[i]].map((value, j) => [scales.x.scale(j + 1), scales.y.scale(value)]);
-    const dashes = i < names.length ? null : "5 3";
+    const dashes = isReference ? "5 3" : null;
     const stroke = svg("path", { d: path(points), fill: "none", stroke: colour, "stroke-width": count > 20 ? 1.1 : 1.8, "stroke-dasharray": dashes, opacity: count > 40 ? 0.6 : 0.95 });
     return [errorBand(i, scales, colour), stroke];
   }
