@@ -25,6 +25,7 @@ from .summary import assurances, cautions, findings, number
 _SCRIPTS = (
     "base.js",
     "chart.js",
+    "steered.js",
     "heatmap.js",
     "map.js",
     "spectra.js",

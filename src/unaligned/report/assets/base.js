@@ -21,7 +21,10 @@ if (spectra) {
 }
 
 function limits(values) {
-  return values.reduce(([low, high], x) => [Math.min(low, x), Math.max(high, x)], [Infinity, -Infinity]);
+  return values.reduce(
+    ([low, high], x) => [Math.min(low, x), Math.max(high, x)],
+    [Infinity, -Infinity],
+  );
 }
 
 const byId = (id) => document.getElementById(id);
@@ -47,7 +50,19 @@ function named(text) {
   return html("bdi", { class: text.length > 24 ? "long" : null }, text);
 }
 
-const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+const RAISED = {
+  "-": "⁻",
+  0: "⁰",
+  1: "¹",
+  2: "²",
+  3: "³",
+  4: "⁴",
+  5: "⁵",
+  6: "⁶",
+  7: "⁷",
+  8: "⁸",
+  9: "⁹",
+};
 
 function power(exponent) {
   if (exponent === 0) return "1";

@@ -1,4 +1,6 @@
-// Scales, axes, colours, tooltips: what all charts are made of.
+// Scales, axes and colours: what all charts are made of.
+
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
 function linear([low, high], [from, to]) {
   const span = high - low || 1;
@@ -52,16 +54,24 @@ function axes(picture, box, x, y) {
   for (const value of y.at) {
     const height = y.scale(value);
     picture.append(line(left, height, right, height, "grid"));
-    picture.append(text(left - 7, height + 4, y.form(value), { "text-anchor": "end", class: "quiet" }));
+    picture.append(
+      text(left - 7, height + 4, y.form(value), { "text-anchor": "end", class: "quiet" }),
+    );
   }
   for (const value of x.at) {
     const across = x.scale(value);
     picture.append(line(across, bottom, across, bottom + 4, "axis"));
-    picture.append(text(across, bottom + 18, x.form(value), { "text-anchor": "middle", class: "quiet" }));
+    picture.append(
+      text(across, bottom + 18, x.form(value), { "text-anchor": "middle", class: "quiet" }),
+    );
   }
   picture.append(line(left, bottom, right, bottom, "axis"));
-  picture.append(text((left + right) / 2, bottom + 36, x.title, { "text-anchor": "middle", class: "quiet" }));
-  picture.append(text(left - 7, top - 10, y.title, { class: "quiet", "text-anchor": "start", dx: -left + 8 }));
+  picture.append(
+    text((left + right) / 2, bottom + 36, x.title, { "text-anchor": "middle", class: "quiet" }),
+  );
+  picture.append(
+    text(left - 7, top - 10, y.title, { class: "quiet", "text-anchor": "start", dx: -left + 8 }),
+  );
 }
 
 // Eigenvalues on a logarithmic axis: natural logarithms in, powers of ten written.
@@ -82,6 +92,10 @@ function countAxis(k, from, to) {
 
 function path(points) {
   return points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+}
+
+function ring(x, y, r, colour) {
+  return svg("circle", { cx: x, cy: y, r, fill: "none", stroke: colour, "stroke-width": 2 });
 }
 
 const shade = (share) => data.shades[Math.round(share * (data.shades.length - 1))];
@@ -106,7 +120,6 @@ const SHAPES = [
   (r) => `M0 ${-1.35 * r}L${1.35 * r} 0L0 ${1.35 * r}L${-1.35 * r} 0Z`,
   (r) => `M0 ${-1.25 * r}L${1.2 * r} ${r}H${-1.2 * r}Z`,
   (r) => `M0 ${1.25 * r}L${1.2 * r} ${-r}H${-1.2 * r}Z`,
-  (r) => `M${-r / 2.4} ${-1.2 * r}h${r / 1.2}v${r / 1.28}h${r / 1.28}v${r / 1.2}h${-r / 1.28}v${r / 1.28}h${-r / 1.2}v${-r / 1.28}h${-r / 1.28}v${-r / 1.2}h${r / 1.28}Z`,
 ];
 
 function shape(k, r) {
@@ -135,7 +148,8 @@ function tagRange(tag) {
 }
 
 function tagsOf(i) {
-  return data.tags.map((tag) => `${tag.name}: ${typeof tag.values[i] === "number" ? told(tag.values[i]) : tag.values[i] ?? "–"}`);
+  const words = (value) => (typeof value === "number" ? told(value) : (value ?? "–"));
+  return data.tags.map((tag) => `${tag.name}: ${words(tag.values[i])}`);
 }
 
 function gradient(low, high, colour = shade, width = 150) {
@@ -147,45 +161,3 @@ function gradient(low, high, colour = shade, width = 150) {
   }
   return html("span", { class: "scale" }, low, picture, high);
 }
-
-const tooltip = byId("tooltip");
-
-function hint(words, x, y) {
-  tooltip.hidden = !words;
-  if (!words) return;
-  tooltip.textContent = words;
-  const { width, height } = tooltip.getBoundingClientRect();
-  const left = Math.min(Math.max(x + 14, 4), window.innerWidth - width - 4);
-  const above = y + 18 + height > window.innerHeight;
-  tooltip.style.left = `${left}px`;
-  tooltip.style.top = `${above ? y - height - 12 : y + 18}px`;
-}
-
-// Call `onmove` with the place inside the container, and `onclick` likewise.
-function pointer(container, onmove, onclick) {
-  const inside = (event) => {
-    const box = container.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
-  };
-  for (const kind of ["pointermove", "pointerdown"]) {
-    container.addEventListener(kind, (event) => hint(onmove(...inside(event)), event.clientX, event.clientY));
-  }
-  container.addEventListener("pointerleave", () => {
-    hint("");
-    onmove(-1e6, -1e6);
-  });
-  if (onclick) container.addEventListener("click", (event) => onclick(...inside(event)));
-}
-
-// Make a chart one stop of the tab key, steered from inside by other keys.
-function steered(container, label, describedBy, onkey) {
-  fill(container, { tabindex: 0, role: "application", "aria-label": label, "aria-describedby": describedBy }, []);
-  container.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (onkey(event.key)) event.preventDefault();
-  });
-}
-
-const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-
-const clamp = (x, low, high) => Math.min(Math.max(x, low), high);

@@ -1,217 +1,240 @@
-// The matrix of distances with its tree; one stop of the tab key, arrows go from cell to cell.
+// The matrix of distances with its tree, one cell for each pair.
 
-function drawHeatmap() {
-  if (names.length * references.length === 1 && data.isSquare) {
-    absent("distances", "One dataset has no distances.");
-    return;
-  }
-  const container = byId("heatmap");
-  const n = names.length;
-  const m = references.length;
-  const [low, high] = limits(distances.flatMap((row) => [...row]).filter(Number.isFinite));
-  const cursor = { row: 0, column: Math.min(1, m - 1) };
-  let layout = null;
-
-  function orders() {
-    if (!data.isSquare) return [byTag(n), references.map((_, j) => j)];
-    const order = state.order === "tree" ? data.order : byTag(n);
-    return [order, order];
-  }
-
-  function byTag(count) {
-    const given = Array.from({ length: count }, (_, i) => i);
-    const tag = data.tags[Number(state.order)];
-    if (!tag || state.order === "given" || state.order === "tree") return given;
-    const rank = (i) => (tag.numeric ? tag.values[i] ?? Infinity : tag.groups.indexOf(tag.values[i] ?? "") + 1 || Infinity);
-    return given.sort((a, b) => rank(a) - rank(b) || a - b);
+class Heatmap extends Steered {
+  constructor() {
+    super(
+      "heatmap",
+      "Heatmap of distances. Arrow keys move from cell to cell, Enter opens the pair below.",
+      "heatmap-caption",
+    );
+    this.n = names.length;
+    this.m = references.length;
+    const finite = distances.flatMap((row) => [...row]).filter(Number.isFinite);
+    [this.low, this.high] = finite.length ? limits(finite) : [0, 1];
+    this.cursor = { row: 0, column: Math.min(1, this.m - 1) };
+    this.container.addEventListener("focus", () => {
+      if (this.container.matches(":focus-visible")) this.at = this.cursor;
+      this.mark();
+    });
+    this.start(["order", "colour", "theme"]);
   }
 
-  function measure(width) {
-    const longest = Math.max(...names.map((name) => [...shortened(name)].length));
-    const label = Math.min(10 + 6.8 * longest, 0.3 * width);
+  orders() {
+    const rows = data.isSquare && state.order === "tree" ? data.order : orderByTag();
+    return [rows, data.isSquare ? rows : references.map((_, j) => j)];
+  }
+
+  measure(width) {
+    const { n, m } = this;
+    const label = Math.min(10 + 6.8 * longest(names), 0.3 * width);
     const most = Math.max(3, Math.floor((label - 8) / 6.6));
     const strip = state.colour === "none" ? 0 : 12;
-    const roomy = (width - label - strip - 4) / m;
-    const cell = clamp(roomy, 1, Math.max(36, Math.min(64, 420 / m)));
+    const room = (width - label - strip - 4) / m;
+    const cell = clamp(room, 1, Math.max(36, Math.min(64, 420 / m)));
     const labelled = cell >= 9;
     const left = (labelled ? label : 2) + strip;
     const size = labelled ? cell : Math.min((width - left - 4) / m, 600 / Math.max(n, m));
     const tree = data.tree.length && state.order === "tree" ? clamp(width / 7, 48, 84) : 0;
-    const widest = 6.6 * Math.max(...references.map((name) => [...shortened(name)].length));
+    const widest = 6.6 * longest(references);
     const upright = widest < size - 4;
-    const foot = labelled ? (upright ? 20 : Math.min(14 + 0.75 * widest, 130)) : 4;
+    const turned = Math.min(14 + 0.75 * widest, 130);
+    const foot = labelled ? (upright ? 20 : turned) : 4;
     return { left, top: tree + 4, tree, size, labelled, upright, foot, strip, most };
   }
 
-  function draw(width) {
-    const [rows, columns] = orders();
-    layout = { ...measure(width), rows, columns };
-    const { left, top, size, foot } = layout;
+  picture(width) {
+    const { n, m } = this;
+    const [rows, columns] = this.orders();
+    this.layout = { ...this.measure(width), rows, columns };
+    const { left, top, size, foot, tree, strip, labelled } = this.layout;
     const picture = canvas(left + size * m + 4, top + size * n + foot);
     const box = { x: left, y: top, width: size * m, height: size * n };
-    picture.append(svg("image", { ...box, preserveAspectRatio: "none", href: pixels(rows, columns) }));
-    if (layout.tree) drawTree(picture);
-    if (layout.strip) drawStrip(picture);
-    if (layout.labelled) drawLabels(picture);
-    if (m <= 12 && size >= 34) drawNumbers(picture);
-    picture.append(svg("g", { id: "marks" }));
-    place(container, picture);
-    mark();
+    const href = this.pixels(rows, columns);
+    picture.append(svg("image", { ...box, preserveAspectRatio: "none", href }));
+    if (tree) picture.append(this.tree(), ...this.partings());
+    if (strip) picture.append(...rows.map((i, y) => this.strip(i, y)));
+    if (labelled) picture.append(...this.rowLabels(), ...this.columnLabels());
+    if (m <= 12 && size >= 34) picture.append(...this.numbers());
+    picture.append(svg("g", { class: "marks" }));
+    return picture;
   }
 
-  const share = (value) => clamp((value - low) / (high - low || 1), 0, 1);
+  share(value) {
+    return clamp((value - this.low) / (this.high - this.low || 1), 0, 1);
+  }
 
   // One pixel per cell, enlarged without smoothing: 200 × 200 costs no more than 5 × 5.
-  function pixels(rows, columns) {
-    const sheet = html("canvas", { width: m, height: n });
+  pixels(rows, columns) {
+    const sheet = html("canvas", { width: this.m, height: this.n });
     const context = sheet.getContext("2d");
     rows.forEach((i, y) =>
       columns.forEach((j, x) => {
         const value = distances[i][j];
-        context.fillStyle = Number.isFinite(value) ? shade(share(value)) : "#999999";
+        context.fillStyle = Number.isFinite(value) ? shade(this.share(value)) : "#999999";
         context.fillRect(x, y, 1, 1);
       }),
     );
     return sheet.toDataURL();
   }
 
-  function drawTree(picture) {
-    const { left, top, tree, size } = layout;
-    const highest = Math.max(...data.tree.map((merge) => merge[2])) || 1;
-    const height = linear([0, highest], [top - 5, top - tree + 2]);
-    const nodes = names.map((_, i) => ({ x: left + size * (data.order.indexOf(i) + 0.5), y: height(0) }));
-    let all = "";
+  tree() {
+    const { left, top, tree, size } = this.layout;
+    const height = linear(
+      [0, limits(data.tree.map((merge) => merge[2]))[1]],
+      [top - 5, top - tree + 2],
+    );
+    const across = (i) => left + size * (data.order.indexOf(i) + 0.5);
+    const nodes = names.map((_, i) => ({ x: across(i), y: height(0) }));
+    let d = "";
     for (const [a, b, distance] of data.tree) {
       const y = height(distance);
-      all += `M${nodes[a].x} ${nodes[a].y}V${y}H${nodes[b].x}V${nodes[b].y}`;
+      d += `M${nodes[a].x} ${nodes[a].y}V${y}H${nodes[b].x}V${nodes[b].y}`;
       nodes.push({ x: (nodes[a].x + nodes[b].x) / 2, y });
     }
-    picture.append(svg("path", { d: all, class: "tree" }));
-    if (!data.groups) return;
-    data.order.slice(1).forEach((i, k) => {
-      if (data.groups[i] === data.groups[data.order[k]]) return;
-      const at = size * (k + 1);
-      picture.append(line(left + at, top, left + at, top + size * m, "parting"));
-      picture.append(line(left, top + at, left + size * m, top + at, "parting"));
+    return svg("path", { d, class: "tree" });
+  }
+
+  // Lines between the groups that were found.
+  partings() {
+    if (!data.groups) return [];
+    const { left, top, size } = this.layout;
+    const group = (k) => data.groups[data.order[k]];
+    const ends = data.order.map((_, k) => k).filter((k) => k && group(k) !== group(k - 1));
+    return ends.flatMap((k) => [
+      line(left + size * k, top, left + size * k, top + size * this.n, "parting"),
+      line(left, top + size * k, left + size * this.m, top + size * k, "parting"),
+    ]);
+  }
+
+  strip(i, y) {
+    const { left, top, size } = this.layout;
+    const box = { x: left - 10, y: top + y * size, width: 7, height: size + 0.3 };
+    return svg("rect", { ...box, fill: look(i).fill });
+  }
+
+  rowLabels() {
+    const { left, top, size, strip, rows, most } = this.layout;
+    const at = { "text-anchor": "end", "dominant-baseline": "central" };
+    return rows.map((i, y) =>
+      sized(
+        text(left - strip - 6, top + (y + 0.5) * size, shortened(names[i], most), at),
+        clamp(size * 0.8, 8, 12),
+      ),
+    );
+  }
+
+  columnLabels() {
+    const { left, top, size, upright, columns } = this.layout;
+    const down = top + this.n * size + 13;
+    return columns.map((j, x) => {
+      const across = left + (x + 0.5) * size;
+      const at = upright
+        ? { "text-anchor": "middle" }
+        : { "text-anchor": "end", transform: `rotate(-45 ${across} ${down - 4})` };
+      const label = text(across, down, shortened(references[j]), at);
+      return sized(label, clamp(size * 0.8, 8, 12));
     });
   }
 
-  function drawStrip(picture) {
-    const { left, top, size, rows } = layout;
-    rows.forEach((i, y) => {
-      const box = { x: left - 10, y: top + y * size, width: 7, height: size + 0.3 };
-      picture.append(svg("rect", { ...box, fill: look(i).fill }));
-    });
-  }
-
-  function drawLabels(picture) {
-    const { left, top, size, strip, upright, rows, columns, most } = layout;
-    const small = { "font-size": `${clamp(size * 0.8, 8, 12)}px` };
-    rows.forEach((i, y) => {
-      const at = { "text-anchor": "end", "dominant-baseline": "central" };
-      const label = text(left - strip - 6, top + (y + 0.5) * size, shortened(names[i], most), at);
-      label.style.fontSize = small["font-size"];
-      picture.append(label);
-    });
-    columns.forEach((j, x) => {
-      const [across, down] = [left + (x + 0.5) * size, top + n * size + 13];
-      const turn = upright ? {} : { transform: `rotate(-45 ${across} ${down - 4})` };
-      const label = text(across, down, shortened(references[j]), { "text-anchor": upright ? "middle" : "end", ...turn });
-      label.style.fontSize = small["font-size"];
-      picture.append(label);
-    });
-  }
-
-  function drawNumbers(picture) {
-    const { left, top, size, rows, columns } = layout;
-    const decimals = clamp(2 - Math.floor(Math.log10(Math.max(Math.abs(high), Math.abs(low), 1e-300))), 0, 6);
-    rows.forEach((i, y) =>
-      columns.forEach((j, x) => {
+  numbers() {
+    const { left, top, size, rows, columns } = this.layout;
+    const largest = Math.max(Math.abs(this.high), Math.abs(this.low), 1e-300);
+    const decimals = clamp(2 - Math.floor(Math.log10(largest)), 0, 6);
+    const words = (value) => {
+      if (value === 0) return "0";
+      return decimals < 5 ? value.toFixed(decimals).replace("-", "−") : told(value, 2);
+    };
+    const at = { "text-anchor": "middle", "dominant-baseline": "central" };
+    return rows.flatMap((i, y) =>
+      columns.map((j, x) => {
         const value = distances[i][j];
-        const words = value === 0 ? "0" : decimals < 5 ? value.toFixed(decimals).replace("-", "−") : told(value, 2);
-        const label = text(left + (x + 0.5) * size, top + (y + 0.5) * size, words, { "text-anchor": "middle", "dominant-baseline": "central" });
-        label.style.fill = share(value) > 0.55 ? "#111111" : "#ffffff";
-        label.style.fontSize = `${clamp(size / 4, 9, 12)}px`;
-        picture.append(label);
+        const label = text(left + (x + 0.5) * size, top + (y + 0.5) * size, words(value), at);
+        label.style.fill = this.share(value) > 0.55 ? "#111111" : "#ffffff";
+        return sized(label, clamp(size / 4, 9, 12));
       }),
     );
   }
 
-  // The chosen pair is dashed, at both of its places; the cursor of the keyboard is solid.
-  function mark(at = null) {
-    const marks = container.querySelector("#marks");
-    if (!marks) return;
-    const { left, top, size, rows, columns } = layout;
-    marks.replaceChildren();
+  // The chosen pair is dashed, at both of its places; what is pointed at is solid.
+  mark() {
+    const { left, top, size, rows, columns } = this.layout;
     const frame = (i, j, kind) => {
-      const box = { x: left + columns.indexOf(j) * size, y: top + rows.indexOf(i) * size, width: size, height: size };
-      marks.append(svg("rect", { ...box, class: kind }));
+      const [x, y] = [left + columns.indexOf(j) * size, top + rows.indexOf(i) * size];
+      return svg("rect", { x, y, width: size, height: size, class: kind });
     };
     const [a, b] = state.pair;
-    frame(a, b, "chosen");
-    if (data.isSquare) frame(b, a, "chosen");
-    if (at) frame(rows[at.row], columns[at.column], "cursor");
+    const { marks } = this;
+    marks.append(frame(a, b, "chosen"));
+    if (data.isSquare) marks.append(frame(b, a, "chosen"));
+    if (this.at) marks.append(frame(...this.pair(), "cursor"));
   }
 
-  function words(row, column) {
-    const [i, j] = [layout.rows[row], layout.columns[column]];
-    const bound = bounds[i][j];
+  pair() {
+    return [this.layout.rows[this.at.row], this.layout.columns[this.at.column]];
+  }
+
+  words() {
+    const [i, j] = this.pair();
+    const bound = i === j && data.isSquare ? NaN : bounds[i][j];
     const about = Number.isFinite(bound) ? ` ± ${told(bound, 2)}` : "";
-    return `${names[i]} – ${references[j]}\n${told(distances[i][j])}${i === j && data.isSquare ? "" : about}`;
+    return `${names[i]} – ${references[j]}\n${told(distances[i][j])}${about}`;
   }
 
-  function cellAt(x, y) {
-    if (!layout) return null;
-    const column = Math.floor((x - layout.left) / layout.size);
-    const row = Math.floor((y - layout.top) / layout.size);
-    return row >= 0 && row < n && column >= 0 && column < m ? { row, column } : null;
+  point(x, y) {
+    const column = Math.floor((x - this.layout.left) / this.layout.size);
+    const row = Math.floor((y - this.layout.top) / this.layout.size);
+    const hit = row >= 0 && row < this.n && column >= 0 && column < this.m;
+    this.at = hit ? { row, column } : null;
+    return hit ? this.words() : "";
   }
 
-  function pick({ row, column }) {
-    change({ pair: [layout.rows[row], layout.columns[column]] });
+  step(down, right) {
+    this.cursor.row = clamp(this.cursor.row + down, 0, this.n - 1);
+    this.cursor.column = clamp(this.cursor.column + right, 0, this.m - 1);
+    this.at = this.cursor;
+    return this.words();
   }
 
-  pointer(
-    container,
-    (x, y) => {
-      const cell = cellAt(x, y);
-      mark(cell);
-      return cell ? words(cell.row, cell.column) : "";
-    },
-    (x, y) => {
-      const cell = cellAt(x, y);
-      if (cell) pick(cell);
-    },
+  pick() {
+    if (this.at) change({ pair: this.pair() });
+  }
+}
+
+const longest = (list) => Math.max(...list.map((name) => [...shortened(name)].length));
+
+function sized(label, size) {
+  label.style.fontSize = `${size}px`;
+  return label;
+}
+
+// The rows as given, or by the tag that was chosen; those without it last.
+function orderByTag() {
+  const given = names.map((_, i) => i);
+  const tag = data.tags[Number(state.order)];
+  if (!tag) return given;
+  const rank = (i) => {
+    if (tag.values[i] === null) return Infinity;
+    return tag.numeric ? tag.values[i] : tag.groups.indexOf(tag.values[i]);
+  };
+  const after = (a, b) => (rank(a) > rank(b) ? 1 : rank(a) < rank(b) ? -1 : a - b);
+  return given.sort(after);
+}
+
+function drawHeatmap() {
+  if (names.length === 1 && data.isSquare) {
+    absent("distances", "One dataset has no distances.");
+    return;
+  }
+  const { low, high } = new Heatmap();
+  const tree = data.tree.length ? " The tree joins the nearest first (average linkage)." : "";
+  const against = data.isSquare ? "" : " Rows are the datasets, columns the references.";
+  byId("heatmap-caption").append(
+    gradient(told(low, 3), told(high, 3)),
+    html("br"),
+    `Brighter is farther apart.${tree}${against} Choose a cell to look at that pair below.`,
   );
-  steered(container, "Heatmap of distances. Arrow keys move from cell to cell, Enter opens the pair below.", "heatmap-caption", (key) => {
-    if (key === "Enter" || key === " ") {
-      pick(cursor);
-      return true;
-    }
-    if (!STEPS[key]) return false;
-    cursor.row = clamp(cursor.row + STEPS[key][0], 0, n - 1);
-    cursor.column = clamp(cursor.column + STEPS[key][1], 0, m - 1);
-    mark(cursor);
-    announce(words(cursor.row, cursor.column));
-    return true;
-  });
-  container.addEventListener("focus", () => container.matches(":focus-visible") && mark(cursor));
-  container.addEventListener("blur", () => mark());
-  const redraw = responsive(container, draw);
-  listen(["order", "colour", "theme"], redraw);
-  listen(["pair"], () => mark());
-
-  const caption = byId("heatmap-caption");
-  caption.append(gradient(told(low, 3), told(high, 3)));
-  caption.append(html("br"), heatmapWords());
   const options = data.isSquare && data.tree.length ? [["tree", "by the tree"]] : [];
   options.push(["given", "as given"], ...data.tags.map((tag, k) => [String(k), `by ${tag.name}`]));
   choices(byId("order"), options, (order) => change({ order }));
   if (options.length < 2) byId("order").closest("label").remove();
-}
-
-function heatmapWords() {
-  const tree = data.tree.length ? " The tree joins the nearest first (average linkage)." : "";
-  const against = data.isSquare ? "" : " Rows are the datasets, columns the references.";
-  return `Brighter is farther apart.${tree}${against} Choose a cell to look at that pair below.`;
 }

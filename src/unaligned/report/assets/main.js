@@ -11,7 +11,9 @@ function themeButton() {
     button.textContent = `Theme: ${themes[at]}`;
     change({ theme: themes[at] });
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => change({ theme: themes[at] }));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    change({ theme: themes[at] }),
+  );
 }
 
 function firstColour() {
@@ -40,7 +42,15 @@ state.join = names.length <= 12;
 byId("join").checked = state.join;
 themeButton();
 // Apart from each other, so that the first ones are seen before the last ones are drawn.
-const sections = [colourControls, drawHeatmap, drawMap, drawPair, drawSpectra, drawCorrelation, drawTables];
+const sections = [
+  colourControls,
+  drawHeatmap,
+  drawMap,
+  drawPair,
+  drawSpectra,
+  drawCorrelation,
+  drawTables,
+];
 (function next() {
   const draw = sections.shift();
   if (!draw) {

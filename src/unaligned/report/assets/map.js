@@ -2,142 +2,140 @@
 
 const METHODS = { mds: "MDS", diffusion: "diffusion map" };
 
-function drawMap() {
-  if (!data.maps.length) {
-    const figure = byId("heatmap")?.parentElement;
-    figure?.parentElement.querySelector(".controls").append(byId("colour").closest("label"));
-    figure?.querySelector(".chart").after(byId("legend"));
-    absent("map", mapReason());
-    return;
+class DatasetMap extends Steered {
+  constructor() {
+    super(
+      "embedding",
+      "Map of the datasets. Arrow keys go from dataset to dataset, Enter chooses one for the pair.",
+      "map-caption",
+    );
+    this.start(["method", "colour", "join", "theme"]);
   }
-  const container = byId("embedding");
-  let cursor = -1;
-  let spots = [];
 
-  const current = () => data.maps.find((map) => map.method === state.method);
-
-  function draw(width) {
-    const height = Math.round(Math.max(...data.maps.map(({ places }) => wanted(places, width))));
+  picture(width) {
+    const height = Math.max(...data.maps.map(({ places }) => heightFor(places, width)));
     const picture = canvas(width, height);
-    spots = project(current().places, width, height);
-    const joined = state.join && orderedByTag();
-    if (joined) picture.append(svg("path", { d: path(joined.map((i) => spots[i])), class: "link" }));
+    this.spots = project(currentMap().places, width, height);
+    const joined = (state.join && orderedByTag()) || [];
+    picture.append(svg("path", { d: path(joined.map((i) => this.spots[i])), class: "link" }));
     picture.append(svg("g", { class: "between" }));
-    spots.forEach(([x, y], i) => {
-      const { fill: colour, shape: k } = look(i);
-      const marker = svg("path", { d: shape(k, names.length > 80 ? 4 : 6), transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, fill: colour, stroke: "var(--paper)" });
-      picture.append(marker);
-    });
-    if (names.length <= 60) label(picture, width, height);
+    picture.append(...this.spots.map((spot, i) => this.marker(spot, i)));
+    if (names.length <= 60) picture.append(...this.labels(width, height));
     picture.append(svg("g", { class: "marks" }));
-    place(container, picture);
-    mark();
+    return picture;
   }
 
-  const span = (list) => limits(list)[1] - limits(list)[0];
-
-  // As high as the map is for its width, within reason; the same for all methods, so that
-  // switching moves nothing.
-  function wanted(places, width) {
-    const [across, up] = [0, 1].map((axis) => span(places.map((place) => place[axis])));
-    return clamp(((width - 110) * up) / (across || 1) + 64, 220, clamp(0.8 * width, 260, 520));
-  }
-
-  // One scale for both axes: distances on the map are distances.
-  function project(places, width, height) {
-    const [xs, ys] = [places.map((p) => p[0]), places.map((p) => p[1])];
-    const middle = (list) => (limits(list)[0] + limits(list)[1]) / 2;
-    const scale = Math.min((width - 110) / (span(xs) || 1e-9), (height - 56) / (span(ys) || 1e-9));
-    const factor = Number.isFinite(scale) ? Math.min(scale, width / (Math.max(span(xs), span(ys)) || 1)) : 0;
-    return places.map(([x, y]) => [width / 2 + (x - middle(xs)) * factor, height / 2 - (y - middle(ys)) * factor]);
+  marker([x, y], i) {
+    const { fill: colour, shape: k } = look(i);
+    const d = shape(k, names.length > 80 ? 4 : 6);
+    const transform = `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
+    return svg("path", { d, transform, fill: colour, stroke: "var(--paper)" });
   }
 
   // Names where there is room; the others show when pointed at.
-  function label(picture, width, height) {
-    const taken = spots.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]);
-    spots.forEach(([x, y], i) => {
+  labels(width, height) {
+    const taken = this.spots.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]);
+    const free = (box, i) =>
+      box[0] >= 0 &&
+      box[2] <= width &&
+      box[1] >= 0 &&
+      box[3] <= height &&
+      taken.every((other, k) => k === i || apart(box, other));
+    return this.spots.flatMap(([x, y], i) => {
       const words = shortened(names[i], 18);
-      const long = 6.7 * [...words].length;
-      const sides = [[13, 4, "start", 0], [-13, 4, "end", -long], [0, -13, "middle", -long / 2], [0, 22, "middle", -long / 2]];
-      for (const [dx, dy, anchor, shift] of sides) {
-        const start = x + dx + shift;
-        const box = [start, y + dy - 11, start + long, y + dy + 3];
-        const apart = ([a, b, c, d]) => box[2] < a || box[0] > c || box[3] < b || box[1] > d;
-        if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height) continue;
-        if (!taken.every((other, k) => k === i || apart(other))) continue;
-        taken.push(box);
-        picture.append(text(x + dx, y + dy, words, { "text-anchor": anchor, class: "halo" }));
-        break;
-      }
+      const side = sides(x, y, 6.7 * [...words].length).find(({ box }) => free(box, i));
+      if (!side) return [];
+      taken.push(side.box);
+      return [text(side.x, side.y, words, { "text-anchor": side.anchor, class: "halo" })];
     });
   }
 
-  function orderedByTag() {
-    const tag = data.tags[Number(state.colour)];
-    if (!tag || !tag.numeric) return null;
-    const known = names.map((_, i) => i).filter((i) => tag.values[i] !== null);
-    return known.sort((a, b) => tag.values[a] - tag.values[b] || a - b);
-  }
-
-  function mark() {
-    const marks = container.querySelector(".marks");
-    marks.replaceChildren();
-    const between = container.querySelector(".between");
-    between.replaceChildren();
+  mark() {
+    const { marks, spots } = this;
     const [a, b] = state.pair;
-    if (a !== b) between.append(svg("path", { d: path([spots[a], spots[b]]), class: "gamma" }));
-    const ring = (i, r, colour) => marks.append(svg("circle", { cx: spots[i][0], cy: spots[i][1], r, fill: "none", stroke: colour, "stroke-width": 2 }));
-    ring(a, 10, "var(--first)");
-    ring(b, 10, "var(--second)");
-    if (cursor >= 0) ring(cursor, 14, "var(--ink)");
+    const link = svg("path", { d: a === b ? "" : path([spots[a], spots[b]]), class: "gamma" });
+    this.container.querySelector(".between").replaceChildren(link);
+    marks.append(ring(...spots[a], 10, "var(--first)"), ring(...spots[b], 10, "var(--second)"));
+    if (this.at !== null) marks.append(ring(...spots[this.at], 14, "var(--ink)"));
   }
 
-  function words(i) {
-    return [names[i], ...tagsOf(i)].join("\n");
+  at = null;
+
+  words() {
+    return this.at === null ? "" : [names[this.at], ...tagsOf(this.at)].join("\n");
   }
 
-  function nearest(x, y) {
-    let best = -1;
-    let least = 18 ** 2;
-    spots.forEach(([a, b], i) => {
-      const away = (a - x) ** 2 + (b - y) ** 2;
-      if (away < least) [best, least] = [i, away];
-    });
-    return best;
+  point(x, y) {
+    this.at = nearest(this.spots, x, y, 18);
+    return this.words();
   }
 
-  pointer(
-    container,
-    (x, y) => {
-      const i = nearest(x, y);
-      return i < 0 ? "" : words(i);
-    },
-    (x, y) => {
-      const i = nearest(x, y);
-      if (i >= 0) choose(i);
-    },
-  );
-  steered(container, "Map of the datasets. Arrow keys go from dataset to dataset, Enter chooses one for the pair.", "map-caption", (key) => {
-    if ((key === "Enter" || key === " ") && cursor >= 0) {
-      choose(cursor);
-      announce(`${names[cursor]} chosen`);
-      return true;
-    }
-    if (!STEPS[key]) return false;
-    const at = data.order.indexOf(cursor) + STEPS[key][0] + STEPS[key][1];
-    cursor = data.order[clamp(at, 0, names.length - 1)];
-    mark();
-    announce(words(cursor));
-    return true;
+  step(down, right) {
+    const from = this.at === null ? -1 : data.order.indexOf(this.at);
+    this.at = data.order[clamp(from + down + right, 0, names.length - 1)];
+    return this.words();
+  }
+
+  pick() {
+    if (this.at === null) return;
+    choose(this.at);
+    announce(`${names[this.at]} chosen`);
+  }
+}
+
+const currentMap = () => data.maps.find((map) => map.method === state.method);
+const span = (list) => limits(list)[1] - limits(list)[0];
+const middle = (list) => (limits(list)[0] + limits(list)[1]) / 2;
+const apart = (p, q) => p[2] < q[0] || p[0] > q[2] || p[3] < q[1] || p[1] > q[3];
+
+// As high as the map is for its width, within reason. The largest of all methods is taken, so
+// that switching moves nothing.
+function heightFor(places, width) {
+  const [across, up] = [0, 1].map((axis) => span(places.map((place) => place[axis])));
+  const wanted = ((width - 110) * up) / (across || 1) + 64;
+  return Math.round(clamp(wanted, 220, clamp(0.8 * width, 260, 520)));
+}
+
+// One scale for both axes: distances on the map are distances.
+function project(places, width, height) {
+  const [xs, ys] = [0, 1].map((axis) => places.map((place) => place[axis]));
+  const fits = [(width - 110) / span(xs), (height - 56) / span(ys)].filter(Number.isFinite);
+  const scale = fits.length ? Math.min(...fits) : 0;
+  const [x0, y0] = [middle(xs), middle(ys)];
+  return places.map(([x, y]) => [width / 2 + (x - x0) * scale, height / 2 - (y - y0) * scale]);
+}
+
+// Where a name of this length may stand around its point: right, left, above, below.
+function sides(x, y, long) {
+  return [
+    [13, 4, "start", 0],
+    [-13, 4, "end", -long],
+    [0, -13, "middle", -long / 2],
+    [0, 22, "middle", -long / 2],
+  ].map(([dx, dy, anchor, shift]) => {
+    const [start, base] = [x + dx + shift, y + dy];
+    return { x: x + dx, y: base, anchor, box: [start, base - 11, start + long, base + 3] };
   });
-  container.addEventListener("blur", () => {
-    cursor = -1;
-    mark();
-  });
-  mapControls();
-  const redraw = responsive(container, draw);
-  listen(["method", "colour", "join", "theme"], redraw);
-  listen(["pair"], mark);
+}
+
+function orderedByTag() {
+  const tag = data.tags[Number(state.colour)];
+  if (!tag || !tag.numeric) return null;
+  const known = names.map((_, i) => i).filter((i) => tag.values[i] !== null);
+  return known.sort((a, b) => tag.values[a] - tag.values[b] || a - b);
+}
+
+function drawMap() {
+  if (data.maps.length) {
+    mapControls();
+    new DatasetMap();
+    return;
+  }
+  // The colours move to the heatmap, which has them too.
+  const figure = byId("heatmap")?.parentElement;
+  figure?.parentElement.querySelector(".controls").append(byId("colour").closest("label"));
+  figure?.querySelector(".chart").after(byId("legend"));
+  absent("map", mapReason());
 }
 
 function mapControls() {
@@ -150,9 +148,15 @@ function mapControls() {
   });
   byId("join").addEventListener("change", (event) => change({ join: event.target.checked }));
   const tell = () => {
-    const { agreement } = data.maps.find((map) => map.method === state.method);
-    const agree = agreement === null ? "" : ` Distances on it and the real ones correlate at ${agreement.toFixed(2)}.`;
-    const what = state.method === "mds" ? "Classical scaling: distances on the map resemble the real ones as well as two dimensions allow." : "Diffusion coordinates: near neighbours count, far ones hardly.";
+    const { agreement } = currentMap();
+    const agree =
+      agreement === null
+        ? ""
+        : ` Distances on it and the real ones correlate at ${agreement.toFixed(2)}.`;
+    const what =
+      state.method === "mds"
+        ? "Classical scaling: distances on the map are as near to the real ones as a plane allows."
+        : "Diffusion coordinates: near neighbours count, far ones hardly.";
     byId("map-caption").textContent = `${what}${agree} Choose two datasets to compare them below.`;
   };
   tell();
@@ -183,15 +187,23 @@ function legend(tag) {
     const [low, high] = tagRange(tag);
     return [html("span", {}, tag.name), gradient(told(low), told(high), tint)];
   }
-  const words = tag ? tag.groups : [...new Set(data.groups)].sort((a, b) => a - b).map((k) => `group ${k + 1}`);
+  const words = tag
+    ? tag.groups
+    : [...new Set(data.groups)].sort((a, b) => a - b).map((k) => `group ${k + 1}`);
   return words.map((word, k) => {
     const marker = svg("path", { d: shape(k, 5), transform: "translate(8 8)", fill: category(k) });
-    return html("span", {}, svg("svg", { width: 16, height: 16, "aria-hidden": "true" }, marker), word);
+    return html(
+      "span",
+      {},
+      svg("svg", { width: 16, height: 16, "aria-hidden": "true" }, marker),
+      word,
+    );
   });
 }
 
 function mapReason() {
-  if (!data.isSquare) return "A map needs distances within one collection; this compares datasets with references.";
+  if (!data.isSquare)
+    return "A map needs distances within one collection; this compares datasets with references.";
   if (names.length < 3) return "A map needs at least three datasets.";
   return "There is no map: the distances are all 0 or not all finite.";
 }

@@ -12,13 +12,19 @@ function explain([a, b]) {
   const decades = new Map();
   squares.forEach((square, i) => {
     const exponent = Math.ceil((first[i] + second[i]) / 2 / Math.LN10 - 1e-6);
-    const decade = decades.get(exponent) ?? { exponent, count: 0, share: 0, from: i + 1 };
+    const decade = decades.get(exponent) ?? { exponent, count: 0, share: 0 };
     decade.count += 1;
     decade.share += total ? square / total : 0;
-    decade.to = i + 1;
     decades.set(exponent, decade);
   });
-  return { first, second, differences, squares, total, decades: [...decades.values()].sort((p, q) => q.exponent - p.exponent) };
+  return {
+    first,
+    second,
+    differences,
+    squares,
+    total,
+    decades: [...decades.values()].sort((p, q) => q.exponent - p.exponent),
+  };
 }
 
 function drawPair() {
@@ -27,26 +33,31 @@ function drawPair() {
     return;
   }
   const [first, second] = [byId("first"), byId("second")];
-  choices(first, names.map((name, i) => [String(i), name]), (i) => change({ pair: [Number(i), state.pair[1]] }));
-  choices(second, references.map((name, j) => [String(j), name]), (j) => change({ pair: [state.pair[0], Number(j)] }));
+  const numbered = (list) => list.map((name, i) => [String(i), name]);
+  choices(first, numbered(names), (i) => change({ pair: [Number(i), state.pair[1]] }));
+  choices(second, numbered(references), (j) => change({ pair: [state.pair[0], Number(j)] }));
   const update = () => {
     [first.value, second.value] = state.pair.map(String);
     byId("pair-words").replaceChildren(...pairWords());
   };
   update();
   listen(["pair"], update);
-  if (!spectra) {
-    byId("pair-charts").append(html("p", { class: "note" }, `The distance ${data.distance} does not come from spectra, so there is nothing to take apart.`));
-    byId("pair-table").remove();
+  if (spectra) {
+    pairChart("Both spectra", drawBoth);
+    pairChart("Which eigenvalues differ", drawDifferences);
+    pairChart("What each decade explains", drawDecades);
     return;
   }
-  const charts = [["Both spectra", drawBoth], ["Which eigenvalues differ", drawDifferences], ["What each decade explains", drawDecades]];
-  for (const [title, draw] of charts) {
-    const container = html("div", { class: "chart" });
-    const figure = html("figure", {}, html("h3", {}, title), container);
-    byId("pair-charts").append(figure);
-    listen(["pair"], responsive(container, (width) => place(container, draw(width))));
-  }
+  const reason = `The distance ${data.distance} does not come from spectra: nothing to take apart.`;
+  byId("pair-charts").append(html("p", { class: "note" }, reason));
+  byId("pair-table").remove();
+}
+
+function pairChart(title, draw) {
+  const container = html("div", { class: "chart" });
+  byId("pair-charts").append(html("figure", {}, html("h3", {}, title), container));
+  const redraw = responsive(container, (width) => place(container, draw(width)));
+  listen(["pair"], redraw);
 }
 
 function pairWords() {
@@ -60,26 +71,30 @@ function pairWords() {
   return spectra ? [...words, ...drivers()] : words;
 }
 
+const isSymmetric =
+  data.isSquare && distances.every((row, i) => row.every((x, j) => x === distances[j][i]));
+
 function rankWords(distance) {
-  let [closer, count] = [0, 0];
-  distances.forEach((row, i) =>
-    row.forEach((other, j) => {
-      if (data.isSquare && j <= i) return;
-      count += 1;
-      if (other < distance) closer += 1;
-    }),
+  const others = distances.flatMap((row, i) =>
+    [...row].filter((_, j) => (isSymmetric ? j > i : !data.isSquare || j !== i)),
   );
-  return count > 2 ? `: ${closer} of ${count} pairs are closer` : "";
+  const closer = others.filter((other) => other < distance).length;
+  return others.length > 2 ? `: ${closer} of ${others.length} pairs are closer` : "";
 }
 
 function drivers() {
   const { squares, total, decades } = explain(state.pair);
   if (!total) return [" Their spectra are equal."];
   const [start, end] = shortestHalf(squares, total);
-  const most = decades.reduce((best, decade) => (decade.share > best.share ? decade : best));
-  const what = data.isLes ? (data.isSquared ? "it" : "its square") : "their squared log-spectral difference (LES; this distance weighs it differently)";
   const range = start === end ? `eigenvalue ${start}` : `eigenvalues ${start} to ${end}`;
-  return [` Half of ${what} comes from ${range}; the decade ${decadeName(most.exponent)} explains ${percent(most.share)}.`];
+  const most = decades.reduce((best, decade) => (decade.share > best.share ? decade : best));
+  const decade = `the decade ${decadeName(most.exponent)} explains ${percent(most.share)}`;
+  return [` Half of ${whatIsShared()} comes from ${range}; ${decade}.`];
+}
+
+function whatIsShared() {
+  if (!data.isLes) return "their squared LES distance (this one weighs spectra differently)";
+  return data.isSquared ? "it" : "its square";
 }
 
 // The fewest neighbouring eigenvalues that hold half of the sum.
@@ -97,58 +112,76 @@ function shortestHalf(squares, total) {
 
 const decadeName = (exponent) => `${power(exponent - 1)} to ${power(exponent)}`;
 
-function drawBoth(width) {
+// A box with axes for the numbers 1 to K, and above them whatever `up` makes of the box.
+function frame(width, label, up) {
   const [a, b] = state.pair;
-  const { first, second } = explain(state.pair);
+  const both = `${names[a]} and ${references[b]}`;
   const height = 300;
-  const picture = canvas(width, height, `Spectra of ${names[a]} and ${references[b]}; the table below has the numbers.`);
+  const picture = canvas(width, height, `${label} of ${both}; the table below has the numbers.`);
   const box = { left: 48, right: width - 14, top: 26, bottom: height - 44 };
-  const scales = spectralScales([first, second], box);
+  const scales = { x: countAxis(spectra.k, box.left, box.right), y: up(box) };
   axes(picture, box, scales.x, scales.y);
+  return { picture, box, scales };
+}
+
+function drawBoth(width) {
+  const { first, second } = explain(state.pair);
+  const up = (box) => spectralScales([first, second], box).y;
+  const { picture, box, scales } = frame(width, "Spectra", up);
   gammaLine(picture, box, scales.y);
-  [[first, "var(--first)", spectrumOf(0, a), null], [second, "var(--second)", spectrumOf(1, b), "6 3"]].forEach(([values, colour, i, dashes]) => {
-    picture.append(errorBand(i, scales, colour));
-    const points = [...values].map((value, j) => [scales.x.scale(j + 1), scales.y.scale(value)]);
-    picture.append(svg("path", { d: path(points), fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": dashes }));
+  ["var(--first)", "var(--second)"].forEach((colour, side) => {
+    const i = spectrumOf(side, state.pair[side]);
+    const dashes = side ? "6 3" : null;
+    const look = { stroke: colour, "stroke-width": 2, "stroke-dasharray": dashes };
+    picture.append(errorBand(i, scales, colour), spectralLine(i, scales, look));
   });
   return picture;
 }
 
 function drawDifferences(width) {
-  const [a, b] = state.pair;
   const { differences } = explain(state.pair);
-  const height = 300;
-  const picture = canvas(width, height, `Differences of log eigenvalues of ${names[a]} and ${references[b]}; the table below has the numbers.`);
-  const box = { left: 48, right: width - 14, top: 26, bottom: height - 44 };
-  const [low, high] = limits([0, ...differences]);
-  const y = { scale: linear([low, high === low ? 1 : high], [box.bottom, box.top]), at: ticks(low, high === low ? 1 : high), form: (v) => told(v), title: "log(λᵢ + γ), first − second" };
-  const x = countAxis(spectra.k, box.left, box.right);
-  axes(picture, box, x, y);
+  let [low, high] = limits([0, ...differences]);
+  if (low === high) high = 1;
+  const { picture, box, scales } = frame(width, "Differences of log eigenvalues", (box) => ({
+    scale: linear([low, high], [box.bottom, box.top]),
+    at: ticks(low, high),
+    form: (value) => told(value),
+    title: "log(λᵢ + γ), first − second",
+  }));
+  const [x, y] = [scales.x.scale, scales.y.scale];
   const thick = clamp((box.right - box.left) / spectra.k - 0.6, 0.8, 14);
-  for (const [sign, colour] of [[1, "var(--first)"], [-1, "var(--second)"]]) {
-    const d = differences.map((v, i) => (v * sign > 0 ? `M${x.scale(i + 1).toFixed(1)} ${y.scale(0).toFixed(1)}V${y.scale(v).toFixed(1)}` : "")).join("");
-    picture.append(svg("path", { d, fill: "none", stroke: colour, "stroke-width": thick }));
+  const bar = (value, i) => `M${x(i + 1).toFixed(1)} ${y(0).toFixed(1)}V${y(value).toFixed(1)}`;
+  const bars = (sign) => differences.map((v, i) => (v * sign > 0 ? bar(v, i) : "")).join("");
+  for (const [sign, stroke] of Object.entries({ 1: "var(--first)", "-1": "var(--second)" })) {
+    picture.append(svg("path", { d: bars(sign), fill: "none", stroke, "stroke-width": thick }));
   }
-  picture.append(line(box.left, y.scale(0), box.right, y.scale(0), "axis"));
+  picture.append(line(box.left, y(0), box.right, y(0), "axis"));
   return picture;
 }
 
 function drawDecades(width) {
   const { decades } = explain(state.pair);
-  const row = 27;
-  const height = decades.length * row + 30;
-  const picture = canvas(width, height, `Shares by decade: ${decades.map((d) => `${decadeName(d.exponent)} ${percent(d.share)}`).join(", ")}.`);
+  const shares = decades.map((d) => `${decadeName(d.exponent)} ${percent(d.share)}`).join(", ");
+  const picture = canvas(width, decades.length * 27 + 30, `Shares by decade: ${shares}.`);
   const [left, right] = [92, width - 112];
-  const head = { class: "quiet", "text-anchor": "end" };
-  picture.append(text(left - 10, 14, "eigenvalues", head), text(right + 42, 14, "share", head), text(width - 6, 14, "count", head));
+  const end = { "text-anchor": "end" };
+  const quiet = { ...end, class: "quiet" };
+  picture.append(
+    text(left - 10, 14, "eigenvalues", quiet),
+    text(right + 42, 14, "share", quiet),
+    text(width - 6, 14, "count", quiet),
+  );
   decades.forEach(({ exponent, count, share }, i) => {
-    const y = i * row + 26;
+    const y = i * 27 + 26;
     const bar = { x: left, y, height: 18, rx: 2 };
-    picture.append(text(left - 10, y + 14, decadeName(exponent), { "text-anchor": "end" }));
-    picture.append(svg("rect", { ...bar, width: right - left, fill: "var(--rule)" }));
-    picture.append(svg("rect", { ...bar, width: Math.max((right - left) * share, share > 0 ? 1 : 0), fill: "var(--accent)" }));
-    picture.append(text(right + 42, y + 14, percent(share), { "text-anchor": "end" }));
-    picture.append(text(width - 6, y + 14, count, head));
+    const long = share > 0 ? Math.max((right - left) * share, 1) : 0;
+    picture.append(
+      text(left - 10, y + 14, decadeName(exponent), end),
+      svg("rect", { ...bar, width: right - left, fill: "var(--rule)" }),
+      svg("rect", { ...bar, width: long, fill: "var(--accent)" }),
+      text(right + 42, y + 14, percent(share), end),
+      text(width - 6, y + 14, count, quiet),
+    );
   });
   return picture;
 }

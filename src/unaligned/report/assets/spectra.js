@@ -1,106 +1,154 @@
 // All spectra on one logarithmic axis, with γ and the band of their error.
 
-function drawSpectra() {
-  if (!spectra) {
-    absent("spectra", `The distance ${data.distance} does not come from spectra, so there are none to show.`);
-    return;
-  }
-  const container = byId("lines");
-  const { logs, errors, k } = spectra;
-  const count = spectra.names.length;
-  const cursor = { row: 0, column: 0 };
-  let scales = null;
+const MOST_LABELS = 16;
 
-  function draw(width) {
+class Spectra extends Steered {
+  constructor() {
+    super(
+      "lines",
+      "Spectra. Left and right go along a spectrum, up and down to another dataset.",
+      "spectra-caption",
+    );
+    this.count = spectra.names.length;
+    this.cursor = { row: 0, column: 0 };
+    this.start(["colour", "theme"]);
+  }
+
+  picture(width) {
     const height = Math.round(clamp(0.42 * width, 280, 460));
     const picture = canvas(width, height);
-    const own = count <= 16 ? clamp(16 + 6.8 * Math.max(...spectra.names.map((s) => [...shortened(s, 14)].length)), 30, 0.25 * width) : 14;
+    const labelled = this.count <= MOST_LABELS;
+    const letters = Math.max(...spectra.names.map((name) => [...shortened(name, 14)].length));
+    const own = labelled ? clamp(16 + 6.8 * letters, 30, 0.25 * width) : 14;
     const box = { left: 48, right: width - own, top: 26, bottom: height - 44 };
-    scales = spectralScales(logs, box);
-    axes(picture, box, scales.x, scales.y);
-    gammaLine(picture, box, scales.y);
-    for (let i = 0; i < count; i += 1) picture.append(...curve(i));
-    if (count <= 16) endLabels(picture, box);
+    this.scales = spectralScales(spectra.logs, box);
+    axes(picture, box, this.scales.x, this.scales.y);
+    gammaLine(picture, box, this.scales.y);
+    for (let i = 0; i < this.count; i += 1) picture.append(...this.curve(i));
+    if (labelled) picture.append(...this.endLabels(box));
     picture.append(svg("g", { class: "marks" }));
-    place(container, picture);
+    return picture;
   }
 
   // References of a rectangular comparison are dashed.
-  function curve(i) {
-    const plain = state.colour === "none" && names.length <= data.colours.length;
+  curve(i) {
     const isReference = i >= names.length;
-    const colour = isReference ? "var(--quiet)" : plain ? category(i) : look(i).fill;
-    const points = [...logs[i]].map((value, j) => [scales.x.scale(j + 1), scales.y.scale(value)]);
-    const dashes = isReference ? "5 3" : null;
-    const stroke = svg("path", { d: path(points), fill: "none", stroke: colour, "stroke-width": count > 20 ? 1.1 : 1.8, "stroke-dasharray": dashes, opacity: count > 40 ? 0.6 : 0.95 });
-    return [errorBand(i, scales, colour), stroke];
+    const colour = isReference ? "var(--quiet)" : this.colour(i);
+    const stroke = spectralLine(i, this.scales, {
+      stroke: colour,
+      "stroke-width": this.count > 20 ? 1.1 : 1.8,
+      "stroke-dasharray": isReference ? "5 3" : null,
+      opacity: this.count > 40 ? 0.6 : 0.95,
+    });
+    return [errorBand(i, this.scales, colour), stroke];
   }
 
-  function endLabels(picture, box) {
-    const ends = spectra.names.map((name, i) => ({ name, i, y: scales.y.scale(logs[i][k - 1]) }));
-    ends.sort((a, b) => a.y - b.y);
-    // Those that would lie on each other give way, half upward and half downward.
-    for (let pass = 0; pass < 60; pass += 1) {
-      ends.slice(1).forEach((end, at) => {
-        const lack = 14 - (end.y - ends[at].y);
-        if (lack <= 0) return;
-        ends[at].y -= lack / 2;
-        end.y += lack / 2;
-      });
-    }
-    const over = Math.max(0, ends.at(-1).y - box.bottom);
-    ends.forEach(({ name, i, y }) => {
-      const from = [box.right, scales.y.scale(logs[i][k - 1])];
-      picture.append(svg("path", { d: path([from, [box.right + 8, y - over]]), class: "link" }));
-      picture.append(text(box.right + 11, y - over + 4, shortened(name, 14)));
+  // Where nothing is to be shown by colour, each has its own while they last.
+  colour(i) {
+    const plain = state.colour === "none" && names.length <= data.colours.length;
+    return plain ? category(i) : look(i).fill;
+  }
+
+  endLabels(box) {
+    const ends = spectra.logs.map((row) => this.scales.y.scale(row[spectra.k - 1]));
+    const heights = spread(ends, 14, box.bottom);
+    return ends.flatMap((end, i) => [
+      svg("path", {
+        d: path([
+          [box.right, end],
+          [box.right + 8, heights[i]],
+        ]),
+        class: "link",
+      }),
+      text(box.right + 11, heights[i] + 4, shortened(spectra.names[i], 14)),
+    ]);
+  }
+
+  at = null;
+
+  mark() {
+    const { marks, scales, at } = this;
+    if (!at) return;
+    marks.append(spectralLine(at.row, scales, { class: "cursor" }));
+    const [cx, cy] = [
+      scales.x.scale(at.column + 1),
+      scales.y.scale(spectra.logs[at.row][at.column]),
+    ];
+    marks.append(svg("circle", { cx, cy, r: 4, fill: "var(--ink)" }));
+  }
+
+  words() {
+    if (!this.at) return "";
+    const { row, column } = this.at;
+    const error = spectra.errors[row][column];
+    const known = Number.isFinite(error);
+    const about = known ? `error of its logarithm ≤ ${told(error, 2)}` : "no error bound";
+    const eigenvalue = `λ${column + 1} = ${told(spectra.eigenvalues[row][column])}`;
+    return [spectra.names[row], eigenvalue, about].join("\n");
+  }
+
+  point(x, y) {
+    const { x: across, y: up } = this.scales;
+    const column = Math.round((x - across.scale(1)) / (across.scale(2) - across.scale(1)));
+    this.at = null;
+    if (column < 0 || column >= spectra.k) return "";
+    const places = spectra.logs.map((row) => [x, up.scale(row[column])]);
+    const row = nearest(places, x, y, 30);
+    if (row !== null) this.at = { row, column };
+    return this.words();
+  }
+
+  step(down, right) {
+    this.cursor.row = clamp(this.cursor.row + down, 0, this.count - 1);
+    this.cursor.column = clamp(this.cursor.column + right, 0, spectra.k - 1);
+    this.at = this.cursor;
+    return this.words();
+  }
+
+  pick() {
+    const row = this.at?.row ?? names.length;
+    if (data.isSquare && row < names.length) choose(row);
+  }
+}
+
+// Heights that keep this gap: those too near give way, half upward and half downward.
+function spread(heights, gap, lowest) {
+  const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
+  const moved = [...heights];
+  for (let pass = 0; pass < 60; pass += 1) {
+    order.slice(1).forEach((i, at) => {
+      const lack = Math.max(0, gap - (moved[i] - moved[order[at]]));
+      moved[order[at]] -= lack / 2;
+      moved[i] += lack / 2;
     });
   }
+  const over = Math.max(0, moved[order.at(-1)] - lowest);
+  return moved.map((height) => height - over);
+}
 
-  function mark(i, column) {
-    const marks = container.querySelector(".marks");
-    marks.replaceChildren();
-    if (i < 0) return;
-    const points = [...logs[i]].map((value, j) => [scales.x.scale(j + 1), scales.y.scale(value)]);
-    marks.append(svg("path", { d: path(points), class: "cursor" }));
-    const [x, y] = points[column];
-    marks.append(svg("circle", { cx: x, cy: y, r: 4, fill: "var(--ink)" }));
+function drawSpectra() {
+  if (!spectra) {
+    const reason = `The distance ${data.distance} does not come from spectra: there are none.`;
+    absent("spectra", reason);
+    return;
   }
-
-  function words(i, column) {
-    const error = errors[i][column];
-    const about = Number.isFinite(error) ? `error of its logarithm ≤ ${told(error, 2)}` : "no error bound";
-    return `${spectra.names[i]}\nλ${column + 1} = ${told(spectra.eigenvalues[i][column])}\n${about}`;
-  }
-
-  pointer(container, (x, y) => {
-    if (!scales) return "";
-    const column = Math.round(linear([scales.x.scale(1), scales.x.scale(Math.max(k, 2))], [0, Math.max(k, 2) - 1])(x));
-    if (column < 0 || column >= k) {
-      mark(-1, 0);
-      return "";
-    }
-    let best = 0;
-    const away = (i) => Math.abs(scales.y.scale(logs[i][column]) - y);
-    for (let i = 1; i < count; i += 1) if (away(i) < away(best)) best = i;
-    const near = away(best) < 30;
-    mark(near ? best : -1, column);
-    return near ? words(best, column) : "";
-  });
-  steered(container, "Spectra. Left and right go along a spectrum, up and down to another dataset.", "spectra-caption", (key) => {
-    if (!STEPS[key]) return false;
-    cursor.row = clamp(cursor.row + STEPS[key][0], 0, count - 1);
-    cursor.column = clamp(cursor.column + STEPS[key][1], 0, k - 1);
-    mark(cursor.row, cursor.column);
-    announce(words(cursor.row, cursor.column));
-    return true;
-  });
-  container.addEventListener("blur", () => mark(-1, 0));
-  listen(["colour", "theme"], responsive(container, draw));
-  const explainColours = () => byId("spectra-legend").replaceChildren(...legend(data.tags[Number(state.colour)]));
-  explainColours();
-  listen(["colour", "theme"], explainColours);
+  new Spectra();
+  const tell = () => {
+    const shown = legend(data.tags[Number(state.colour)]);
+    byId("spectra-legend").replaceChildren(...shown);
+  };
+  tell();
+  listen(["colour", "theme"], tell);
   const dashed = data.isSquare ? "" : " References are dashed grey.";
-  byId("spectra-caption").textContent = `The ${k} largest eigenvalues of each dataset.${dashed} What lies below the dashed γ line counts as noise. Bands show the bound on the error; where none is seen it is thinner than the line.`;
+  byId("spectra-caption").textContent =
+    `The ${spectra.k} largest eigenvalues of each dataset.${dashed} What lies below the dashed ` +
+    "γ line counts as noise. Bands show the bound on the error; where none is seen it is thinner " +
+    "than the line.";
+}
+
+function spectralLine(i, { x, y }, attributes) {
+  const points = [...spectra.logs[i]].map((value, j) => [x.scale(j + 1), y.scale(value)]);
+  return svg("path", { d: path(points), fill: "none", ...attributes });
 }
 
 function spectralScales(rows, box) {
@@ -109,20 +157,30 @@ function spectralScales(rows, box) {
     low = Math.min(low, row[row.length - 1]);
     high = Math.max(high, row[0]);
   }
-  return { x: countAxis(spectra.k, box.left, box.right), y: spectralAxis(low, high, box.bottom, box.top) };
+  return {
+    x: countAxis(spectra.k, box.left, box.right),
+    y: spectralAxis(low, high, box.bottom, box.top),
+  };
 }
 
 function gammaLine(picture, box, y) {
   if (!(spectra.gamma > 0)) return;
   const height = y.scale(Math.log(spectra.gamma));
   picture.append(line(box.left, height, box.right, height, "gamma"));
-  picture.append(text(box.left + 6, height - 6, `γ = ${told(spectra.gamma)}`, { class: "quiet halo" }));
+  picture.append(
+    text(box.left + 6, height - 6, `γ = ${told(spectra.gamma)}`, { class: "quiet halo" }),
+  );
 }
 
 function errorBand(i, { x, y }, colour) {
+  const errors = [...spectra.errors[i]].map((error) => (Number.isFinite(error) ? error : 99));
+  if (errors.every((error) => error < 1e-3 || error === 99)) return svg("g");
   const [lowest, highest] = [y.at.at(-1) - Math.LN10, y.at[0] + Math.LN10];
-  const errors = [...spectra.errors[i]];
-  if (!errors.some((error) => error > 1e-3 && Number.isFinite(error))) return svg("g");
-  const edge = (sign) => errors.map((error, j) => [x.scale(j + 1), y.scale(clamp(spectra.logs[i][j] + sign * (Number.isFinite(error) ? error : 99), lowest, highest))]);
-  return svg("path", { d: `${path([...edge(1), ...edge(-1).reverse()])}Z`, fill: colour, opacity: 0.18 });
+  const edge = (sign) =>
+    errors.map((error, j) => {
+      const value = spectra.logs[i][j] + sign * error;
+      return [x.scale(j + 1), y.scale(clamp(value, lowest, highest))];
+    });
+  const d = `${path([...edge(1), ...edge(-1).reverse()])}Z`;
+  return svg("path", { d, fill: colour, opacity: 0.18 });
 }
