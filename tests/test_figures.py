@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.cluster.hierarchy import leaves_list
 
 import unaligned as ua
 from unaligned import figures
@@ -102,6 +103,96 @@ def test_spectra_of_a_distance_without_signatures_are_refused(clouds):
     found = ua.compare(clouds, distance="euclidean")
     with pytest.raises(InputError, match=r"'spectra' needs signatures.*'euclidean' has none"):
         found.plot("spectra")
+
+
+def test_spectra_show_gamma_and_a_band_for_each(comparison):
+    axes = figures.spectra(comparison)
+    levels = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"]
+    assert levels == [1e-8]
+    assert len(axes.collections) == 4
+
+
+def test_numbers_colour_the_map_and_the_spectra_on_one_scale(comparison):
+    widths = {"1d": 1, "2d": 2, "3d": 3, "5d": 5}
+    for draw in (figures.embedding, figures.spectra):
+        axes = draw(comparison, tag={"width": widths})
+        bar = next(a for a in axes.figure.axes if a is not axes)
+        assert bar.get_ylabel() == "width"
+        assert bar.get_ylim() == (1, 5)
+        colours = [line.get_color() for line in axes.lines[:4]]
+        assert colours[0] == mpl.colormaps["viridis"](0.0)
+        assert colours[2] == mpl.colormaps["viridis"](0.5)
+        assert colours[3] == mpl.colormaps["viridis"](1.0)
+
+
+def test_a_tag_may_be_metadata_of_the_datasets(clouds):
+    named = {n: ua.Dataset(v, metadata={"width": v.shape[1]}) for n, v in clouds.items()}
+    axes = ua.compare(named, n_eigenvalues=20).plot("embedding", tag="width")
+    assert "width" in {a.get_ylabel() for a in axes.figure.axes}
+
+
+def test_a_dataset_without_a_tag_is_grey(comparison):
+    axes = figures.embedding(comparison, tag={"1d": "flat", "2d": "flat", "3d": "thick"})
+    assert [line.get_color() for line in axes.lines][3] == "#999999"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flat", "thick"]
+
+
+def test_the_heatmap_by_the_tree_puts_the_nearest_together(clouds):
+    shuffled = {name: clouds[name] for name in ("1d", "5d", "2d", "3d")}
+    found = ua.compare(shuffled, n_eigenvalues=20)
+    axes = figures.heatmap(found, order="tree")
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [found.names[i] for i in leaves_list(found.linkage())]
+    assert names != list(found.names)
+    assert [label.get_text() for label in axes.get_xticklabels()] == names
+    shown = [[found[a, b] for b in names] for a in names]
+    np.testing.assert_array_equal(axes.images[0].get_array(), shown)
+    assert axes.child_axes[0].collections
+
+
+def test_an_unknown_order_is_refused(comparison):
+    with pytest.raises(InputError, match=r"order='size' is not known"):
+        figures.heatmap(comparison, order="size")
+
+
+def test_a_pair_is_two_spectra_and_the_shares_of_decades(comparison):
+    axes = figures.pair(comparison, first="2d", second="3d")
+    drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
+    for name in ("2d", "3d"):
+        np.testing.assert_allclose(drawn[name], comparison.signatures[name].eigenvalues + 1e-8)
+    bars = axes.child_axes[0].patches
+    assert sum(bar.get_width() for bar in bars) == pytest.approx(100)
+    for bar in bars:
+        assert bar.get_y() + bar.get_height() == pytest.approx(10 * bar.get_y())
+
+
+def test_the_pair_is_the_farthest_unless_named(comparison):
+    i, j = np.unravel_index(comparison.distances.argmax(), comparison.distances.shape)
+    names = comparison.names[i], comparison.names[j]
+    assert figures.pair(comparison).get_title().startswith("{} and {}".format(*names))
+
+
+def test_a_pair_that_is_not_there_is_refused(comparison):
+    with pytest.raises(InputError, match=r"There is no row '9d'"):
+        figures.pair(comparison, first="9d")
+
+
+def test_the_pair_of_a_rectangular_comparison_is_a_row_and_a_column(clouds):
+    found = ua.compare({"a": clouds["1d"]}, {"b": clouds["3d"]}, n_eigenvalues=20)
+    assert found.plot("pair").get_title().startswith("a and b")
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
+def test_figures_are_saved_in_the_format_of_the_suffix(comparison, tmp_path, suffix):
+    path = tmp_path / f"figure.{suffix}"
+    figures.save(comparison.plot("pair").figure, path)
+    start = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[suffix]
+    assert path.read_bytes().startswith(start)
+
+
+def test_a_format_that_is_not_known_is_refused(comparison, tmp_path):
+    with pytest.raises(InputError, match=r"suffix of path='xyz' is not known"):
+        figures.save(comparison.plot("pair").figure, tmp_path / "figure.xyz")
 
 
 def test_the_tree_has_a_leaf_per_dataset(comparison):

@@ -201,7 +201,7 @@ def test_what_is_not_text_is_refused(comparison, tmp_path, what):
         comparison.report(tmp_path / "report.html", **{what: 3})
 
 
-def test_the_assets_are_in_the_wheel():
+def test_the_assets_travel_with_the_package():
     code = (
         "from importlib.resources import files; "
         "print(sorted(p.name for p in (files('unaligned.report') / 'assets').iterdir()))"
@@ -235,6 +235,16 @@ def test_closest_farthest_and_groups_are_named():
 def test_equal_distances_have_no_groups():
     found, _, _ = summary_of(fake(1.0 - np.eye(6)))
     assert "do not fall into clear groups" in found
+
+
+def test_datasets_that_are_the_same_are_named(clouds):
+    found, careful, _ = summary_of(
+        ua.compare({"a": clouds["3d"], "b": clouds["3d"], "c": clouds["3d"]}, n_eigenvalues=20)
+    )
+    assert "All 3 pairs are 0 apart" in found
+    assert "same data under several names: <bdi>a</bdi>, <bdi>b</bdi> and <bdi>c</bdi>" in careful
+    assert "error bound" not in careful
+    assert "same data" not in summary_of(ua.compare(clouds, n_eigenvalues=20))[1]
 
 
 def test_one_that_stands_apart_is_named():

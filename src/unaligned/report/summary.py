@@ -16,6 +16,7 @@ from ..result import Comparison
 from .content import Content
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SURE = 0.1  # of a distance: a bound up to this does not change what it says
 _LONG = 24  # signs from which a name may be broken into lines
 _MANY = 6  # names in a sentence before it says how many more there are
 
@@ -60,6 +61,9 @@ def _extremes(comparison: Comparison, pairs: FloatArray) -> Iterable[str]:
     low, high = int(values.argmin()), int(values.argmax())
     if len(places) == 1:
         yield f"{_pair(comparison, places[0])} are {number(values[0])} apart."
+        return
+    if values[low] == values[high]:
+        yield f"All {len(places)} pairs are {number(values[0])} apart."
         return
     yield (
         f"Closest are {_pair(comparison, places[low])} ({number(values[low])}); farthest apart "
@@ -139,6 +143,7 @@ def cautions(content: Content) -> list[str]:
         *_small(content),
         *_unequal(content),
         *_left_out(content),
+        *_same_data(content),
         *_below_gamma(content),
         *_bounds(content),
     ]
@@ -184,6 +189,18 @@ def _left_out(content: Content) -> Iterable[str]:
             yield f"Rows were {what}, most of them of {name(most)}: {hit[most]:,}."
 
 
+def _same_data(content: Content) -> Iterable[str]:
+    """Say which names stand for the same data; such a collection is smaller than it looks."""
+    if not content.comparison.is_square:
+        return
+    holders: dict[str, list[str]] = {}
+    for n, signature in content.signatures:
+        holders.setdefault(signature.fingerprint or n, []).append(n)
+    for names in holders.values():
+        if len(names) > 1:
+            yield f"The same data under several names: {_listed(names)}."
+
+
 def _how_many(stored: int | Sequence[int]) -> int:
     """Return a number of rows: stored as such, or as the rows themselves."""
     return stored if isinstance(stored, int) else len(stored)
@@ -206,44 +223,46 @@ def _below_gamma(content: Content) -> Iterable[str]:
 
 
 def _bounds(content: Content) -> Iterable[str]:
-    pairs, bounds = content.pairs, content.pair_bounds
-    kinds = {s.bound_kind for _, s in content.signatures}
-    if not pairs.size:
+    distances, bounds = _apart(content)
+    if not distances.size:
         return
+    largest, smallest = float(np.max(bounds)), float(distances.min())
     if np.isnan(bounds).all():
         yield "This distance has no error bound: how exact the numbers are is not known."
-        return
-    largest, smallest = float(np.nanmax(bounds)), float(np.abs(pairs[:, 2]).min())
-    if not np.isfinite(largest):
+    elif not np.isfinite(largest):
         yield (
             "Some spectra have no error bound, since their affinity is not positive "
             "semi-definite: how exact those distances are is not known."
         )
-    elif largest > 0.1 * smallest:
-        doubtful = int((bounds > 0.1 * np.abs(pairs[:, 2])).sum())
+    elif largest > _SURE * smallest:
+        doubtful = int((bounds > _SURE * distances).sum())
+        verb = "pair has" if doubtful == 1 else "pairs have"
         loose = any(s.spectrum.solver == "nystrom" for _, s in content.signatures)
         remedy = '<code>solver="auto"</code>' if loose else "a smaller <code>tol</code>"
-        verb = "pair has" if doubtful == 1 else "pairs have"
         yield (
             f"{doubtful} {verb} an error bound above a tenth of the distance; the largest bound "
             f"is {number(largest)}, the smallest distance {number(smallest)}. With {remedy} they "
             "get surer."
         )
-    if "expectation" in kinds:
+    if any(s.bound_kind == "expectation" for _, s in content.signatures):
         yield "The error bounds hold on average only (Proposition 2), not for each dataset."
+
+
+def _apart(content: Content) -> tuple[FloatArray, FloatArray]:
+    """Return the distances that are not 0, and their bounds."""
+    distances = np.abs(content.pairs[:, 2])
+    return distances[distances != 0], content.pair_bounds[distances != 0]
 
 
 def assurances(content: Content) -> list[str]:
     """Return what need not worry: said too, so that silence does not stand for it."""
     told = []
-    pairs, bounds = content.pairs, content.pair_bounds
-    if pairs.size and np.isfinite(bounds).all():
-        largest, smallest = float(bounds.max()), float(np.abs(pairs[:, 2]).min())
-        if largest <= 0.1 * smallest:
-            told.append(
-                f"Every distance is known to within {number(largest)} (error bounds: "
-                f"{content.bound_kinds}); the smallest is {number(smallest)}."
-            )
+    distances, bounds = _apart(content)
+    if distances.size and bounds.max() <= _SURE * distances.min():  # false for NaN
+        told.append(
+            f"Every distance is known to within {number(float(bounds.max()))} (error bounds: "
+            f"{content.bound_kinds}); the smallest is {number(float(distances.min()))}."
+        )
     if content.sizes and not [*_small(content), *_unequal(content)]:
         sizes = {s.n_samples for s in content.sizes}
         ends = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
