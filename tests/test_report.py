@@ -100,6 +100,13 @@ def test_names_stay_text_wherever_they_stand(clouds, tmp_path, name):
     assert data["names"][-1] == data["title"] == data["tags"][0]["name"] == name
 
 
+def test_a_name_with_half_a_character_is_written(clouds, tmp_path):
+    found = ua.compare({"bad\udcff": clouds["2d"], "b": clouds["3d"]}, n_eigenvalues=20)
+    page = written(found, tmp_path)
+    assert "bad?" in page
+    assert data_of(page)["names"][0] == "bad\udcff"
+
+
 def test_nothing_is_fetched_from_anywhere(comparison, tmp_path):
     page = written(comparison, tmp_path)
     for tag, attributes in Tags(page).found:

@@ -57,7 +57,9 @@ def write_report(
     names = comparison.names
     own = metadata_tags(comparison.metadata, names) if tags is None else read_tags(tags, names)
     content = Content(comparison, own)
-    write_text(path, _page(content, title or _title(comparison), command))
+    page = _page(content, title or _title(comparison), command)
+    # Names of files may hold halves of characters, which no file of text can.
+    write_text(path, page.encode("utf-8", "replace").decode())
 
 
 def _title(comparison: Comparison) -> str:

@@ -155,18 +155,20 @@ class Heatmap extends Steered {
     );
   }
 
-  // The chosen pair is dashed, at both of its places; what is pointed at is solid.
+  // The chosen pair is dashed, at both of its places; what is pointed at is solid. Black under
+  // white, so that they are seen on every colour.
   mark() {
     const { left, top, size, rows, columns } = this.layout;
+    const { marks } = this;
     const frame = (i, j, kind) => {
       const [x, y] = [left + columns.indexOf(j) * size, top + rows.indexOf(i) * size];
-      return svg("rect", { x, y, width: size, height: size, class: kind });
+      const box = { x, y, width: size, height: size };
+      marks.append(svg("rect", { ...box, class: "under" }), svg("rect", { ...box, class: kind }));
     };
     const [a, b] = state.pair;
-    const { marks } = this;
-    marks.append(frame(a, b, "chosen"));
-    if (data.isSquare) marks.append(frame(b, a, "chosen"));
-    if (this.at) marks.append(frame(...this.pair(), "cursor"));
+    frame(a, b, "chosen");
+    if (data.isSquare) frame(b, a, "chosen");
+    if (this.at) frame(...this.pair(), "around");
   }
 
   pair() {
