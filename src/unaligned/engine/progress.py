@@ -71,7 +71,7 @@ class Progress:
     def __init__(self, wanted: bool | None = None) -> None:
         if wanted is not None and not isinstance(wanted, bool):
             raise InputTypeError(f"progress={wanted!r} must be True, False or None.")
-        self.wanted = wanted
+        self.wanted, self._under_way = wanted, 0
         self._lock = threading.Lock()
         self._bars: RichProgress | None = None
 
@@ -90,6 +90,8 @@ class Progress:
         """
         visible = self.wanted if self.wanted is not None else total > 1 and sys.stderr.isatty()
         task = Task(description, total, self._shown() if visible else None)
+        with self._lock:
+            self._under_way += 1
         try:
             yield task
         except KeyboardInterrupt:
@@ -98,7 +100,10 @@ class Progress:
                 f"Stopped by Ctrl-C while {description}: {far} done, and nothing kept."
             ) from None
         finally:
-            task.hide()
+            with self._lock:
+                self._under_way -= 1
+            if self._under_way:  # a part of something larger, which goes on
+                task.hide()
 
     def close(self) -> None:
         """Take all bars away."""

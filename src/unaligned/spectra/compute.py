@@ -103,7 +103,7 @@ def _compute(
     started = time.perf_counter()
     for_scale = dataset.generator(seed).spawn(1)[0]
     solver = resolve_solver(settings.solver, settings.sketch_size)
-    if streams(dataset, settings.kernel, solver):
+    if streams(dataset, settings):
         operator: PSDOperator = _streamed(dataset, settings.kernel, for_scale, engine)
         aside = np.empty(0, dtype=np.int64)
     else:
@@ -146,8 +146,9 @@ def _compute(
     )
 
 
-def streams(dataset: Dataset, kernel: KernelSettings, solver: EigenSolver) -> bool:
+def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
     """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
+    kernel, solver = settings.kernel, resolve_solver(settings.solver, settings.sketch_size)
     if dataset.kind != "points" or solver.name not in ("auto", "landmarks"):
         return False
     if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
