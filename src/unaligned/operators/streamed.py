@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from .._check import FloatArray
 from ..data.sources import RowSource
@@ -15,6 +17,9 @@ from .bandwidth import Scale, checked_scale
 from .base import PSDOperator
 from .points import few_features, padded, require_representable, squared_norms
 from .sampling import reference_count, sampled_median
+from .threads import Workers
+
+Sum = TypeVar("Sum")
 
 
 class CrossKernel:
@@ -32,11 +37,14 @@ class CrossKernel:
     """
 
     def __init__(self, points: FloatArray, sigma_squared: float) -> None:
-        self.points = points
-        self._rate = 1.0 / sigma_squared
+        self.points, self.sigma_squared = points, sigma_squared
         self._few = few_features(points.shape[1])
         self._padded = padded(points) if self._few else points
         self._norms = np.zeros(points.shape[0]) if self._few else squared_norms(points)
+
+    def of(self, points: FloatArray) -> CrossKernel:
+        """Return the same kernel of other points."""
+        return CrossKernel(points, self.sigma_squared)
 
     def fill(self, others: FloatArray, out: FloatArray) -> FloatArray:
         """Fill `out`, (r, n), with the affinities of the given points with n others."""
@@ -49,7 +57,7 @@ class CrossKernel:
         else:
             np.matmul(self._padded, others.T, out=out)
             norms = squared_norms(others)
-        kernels.gaussian_from_products(out, self._norms, norms, self._rate)
+        kernels.gaussian_from_products(out, self._norms, norms, 1.0 / self.sigma_squared)
         return out
 
 
@@ -84,13 +92,35 @@ class StreamedAffinity(PSDOperator):
         """Yield all points, centred, block by block."""
         return centred_blocks(self.source)
 
+    def reduce(self, function: Callable[..., Sum], shared: object) -> Sum:
+        """Return the sum of `function(points, start, shared)` over blocks that make up all rows.
+
+        `start` is the place of the first of the points. Threads share each block; one sum per
+        thread is in memory, besides the block.
+        """
+        parts: list[Sum] = []
+        lock, start = threading.Lock(), 0
+        with Workers() as workers, threadpool_limits(1, user_api="blas"):
+            for block in self.blocks():
+
+                def task(rows: slice, block: FloatArray = block, start: int = start) -> None:
+                    part = function(block[rows], start + rows.start, shared)
+                    with lock:
+                        parts[:] = [sum(parts, start=part)]
+
+                workers.over_rows(block.shape[0], task)
+                start += block.shape[0]
+        return parts[0]
+
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these points, centred, (len(rows), d)."""
         return self.source.take(rows) - self.source.summary.mean
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return random points, centred, (n_rows, d)."""
-        return self.take(rng.permutation(self.n_samples)[:n_rows])
+        return self.take(
+            rng.choice(self.n_samples, size=min(n_rows, self.n_samples), replace=False)
+        )
 
     def kernel(self, points: FloatArray) -> CrossKernel:
         """Return the affinities of these points with any others."""
