@@ -39,7 +39,7 @@ class Broadcast(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over rows; ρ is what is left of the diagonal, with a floor and twice what is below 0."""
+    """Sums over rows; ρ is what is left of the diagonal, and what rounding took, twice."""
 
     roots: float  # Σ √ρ
     weighted_roots: float  # Σ √ρ / d̂
@@ -137,11 +137,10 @@ def _tile(points: FloatArray, start: int, known: Broadcast) -> Gathered:
     degrees = np.maximum(known.degree @ features, 1.0 / densities)
     squares = np.minimum(1.0 / (densities * degrees), 1.0)
     features *= np.sqrt(squares)
-    totals, peaks = _extremes(left, densities, degrees, squares)
+    totals, peaks = _extremes(left, densities, rounding, degrees, squares)
     # Row i has the i-th number of one stream, however the rows are cut into blocks.
     numbers = np.random.Generator(np.random.PCG64(known.seed).advance(start)).random(left.size)
     drawn = _drawn(points, left, numbers, known.n_drawn)
-    peaks = peaks._replace(rounding=float((rounding / densities).max()))
     return Gathered(features @ features.T, totals, peaks, drawn, known.n_drawn)
 
 
@@ -153,13 +152,17 @@ def _densities(kernel: FloatArray, coefficients: FloatArray) -> tuple[FloatArray
 
 
 def _extremes(
-    left: FloatArray, densities: FloatArray, degrees: FloatArray, squares: FloatArray
+    left: FloatArray,
+    densities: FloatArray,
+    rounding: FloatArray,
+    degrees: FloatArray,
+    squares: FloatArray,
 ) -> tuple[Totals, Peaks]:
     """Return the sums and maxima of one tile."""
     remaining, below = np.maximum(left, 0.0), np.maximum(-left, 0.0)
     residual = remaining + RESIDUAL_FLOOR + 2.0 * below
     roots, inverse = np.sqrt(residual), 1.0 / densities
-    totals = Totals(
+    sums = (
         roots.sum(),
         roots @ inverse,
         inverse.sum(),
@@ -171,8 +174,8 @@ def _extremes(
         remaining.sum(),
         below.sum(),
     )
-    peaks = (roots * inverse, roots / degrees, inverse, 1.0 / degrees)
-    return totals, Peaks(*(float(peak.max()) for peak in peaks), 0.0, float(left.max()))
+    most = (roots * inverse, roots / degrees, inverse, 1.0 / degrees, rounding / densities, left)
+    return Totals(*map(float, sums)), Peaks(*(float(values.max()) for values in most))
 
 
 def _drawn(points: FloatArray, left: FloatArray, numbers: FloatArray, count: int) -> Drawn:
@@ -263,7 +266,7 @@ class Held(NamedTuple):
     @property
     def exhausted(self) -> bool:
         """Whether nothing but rounding is left."""
-        totals = _extremes(self.left, *(np.ones_like(self.left) for _ in range(3)))
+        totals = _extremes(self.left, *(np.ones_like(self.left) for _ in range(4)))
         return _exhausted(*totals)
 
     def drawn(self, points: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

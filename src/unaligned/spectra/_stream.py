@@ -73,7 +73,7 @@ class Streamed:
 
     def _begin(self) -> tuple[Basis, Forecast, float, FloatArray]:
         """Return landmarks from a sample, its residuals by rank, the residual wanted, and rows."""
-        held = min(HELD_ROWS, _HELD_BYTES // (8 * self.affinity.source.n_features))
+        held = min(HELD_ROWS, _HELD_BYTES // (8 * self.affinity.passes.source.n_features))
         rows = self.affinity.sample(SAMPLE_ROWS + held, self.rng)
         points, others = rows[:SAMPLE_ROWS], rows[SAMPLE_ROWS:].copy()
         scale = self.affinity.sigma_squared
@@ -123,11 +123,12 @@ class Streamed:
 
     def _passes(self, basis: Basis) -> Gathered:
         """Return what three passes over all rows find."""
+        reduce = self.affinity.passes.reduce
         known = Broadcast(basis, seed=int(self.rng.integers(2**63)), n_drawn=max(basis.rank, 32))
-        ones = basis.solve(self.affinity.reduce(kernel_sums, known)[:, None])
+        ones = basis.solve(reduce(kernel_sums, known, "row sums")[:, None])
         known = known._replace(density=basis.solve_transposed(ones)[:, 0])
-        inverse = basis.solve(self.affinity.reduce(kernel_sums, known)[:, None])[:, 0]
-        found: Gathered = self.affinity.reduce(gather, known._replace(degree=inverse))
+        inverse = basis.solve(reduce(kernel_sums, known, "degrees")[:, None])[:, 0]
+        found = reduce(gather, known._replace(degree=inverse), "eigenvalues")
         self.affinity.entries_evaluated += 3 * self.affinity.n_samples * basis.rank
         return found
 
