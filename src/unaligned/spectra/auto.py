@@ -16,7 +16,7 @@ from ..operators.memory import available_memory
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
 from .krylov import Krylov, warn_if_missed
-from .landmarks import Landmarks
+from .landmarks import Landmarks, default_budget
 from .nystrom import Nystrom
 
 # Costs in multiples of one multiply-add inside a large matrix product. Only their ratios matter;
@@ -29,6 +29,7 @@ PRODUCT_COST = 1.0  # × N² m, dense
 KERNEL_COST = 50.0  # × N² per pass of a tiled operator
 ORTHOGONAL_COST = 3.0  # × N m²
 RITZ_COST = 8.0  # × m³
+MOST_ROWS = 100_000  # for products without the matrix: minutes, and the square of that beyond
 COLUMNS_PER_VALUE = 4  # m/K: 2.5 on digits, 5 on isotropic noise
 
 
@@ -39,6 +40,8 @@ class Auto(EigenSolver):
     The rules, in order:
 
     0. Points that are read by blocks (a source of rows, or 50,000 rows and more): `landmarks`.
+       Where a sample foresees too many of them, and there are 100,000 rows at the most:
+       `krylov`, with the points in memory.
     1. An operator that may have negative eigenvalues: `exact` where its N² matrix fits into
        memory and is no dearer, else `krylov`.
     2. N ≤ 500, or K > N/4: `exact`. Nothing is cheaper.
@@ -63,9 +66,14 @@ class Auto(EigenSolver):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues."""
         n, k = operator.n_samples, n_eigenvalues
-        if operator.storage == "streamed":
-            streamed = Landmarks().solve(operator, k, accuracy, rng)
-            return _told(streamed, "landmarks", f"N={n}: read by blocks")
+        if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
+            affordable = default_budget(k) if _can_be_brought_here(operator) else math.inf
+            streamed = Landmarks().attempt(operator, k, accuracy, rng, affordable)
+            if streamed is not None:
+                return _told(streamed, "landmarks", f"N={n}: read by blocks")
+            here = DiffusionOperator(operator.affinity.brought_here())
+            slowly = Krylov().solve(here, k, accuracy, rng)
+            return _told(slowly, "krylov", "the residual of landmarks falls too slowly")
         solver, price, why = _without_landmarks(operator, k)
         if operator.definite and not (n <= 500 or 4 * k > n):
             affordable = math.sqrt(price / (LANDMARK_COST * n))
@@ -115,6 +123,12 @@ def _fits(operator: PSDOperator) -> bool:
     if getattr(affinity, "storage", "dense") == "tiled":
         return False
     return 16 * operator.n_samples**2 <= available_memory() // 2
+
+
+def _can_be_brought_here(operator: DiffusionOperator) -> bool:
+    """Whether points that are read by blocks are few enough for products with all of them."""
+    n_bytes = 8 * operator.n_samples * operator.affinity.passes.source.n_features
+    return operator.n_samples <= MOST_ROWS and 4 * n_bytes <= available_memory()
 
 
 def _told(spectrum: Spectrum, chosen: str, why: str) -> Spectrum:
