@@ -18,6 +18,7 @@ from .operators.metric import is_euclidean
 from .spectra._rates import measure
 from .spectra._stream import SAMPLE_ROWS
 from .spectra.auto import (
+    affordable_streamed,
     choose,
     exact_price,
     krylov_price,
@@ -32,7 +33,8 @@ from .spectra.compute import (
     require_enough,
     streams,
 )
-from .spectra.landmarks import Landmarks
+from .spectra.krylov import Krylov
+from .spectra.landmarks import Landmarks, default_budget
 
 # Rows of the larger probe: landmarks of a smooth set are nearly all found in so many.
 PROBE_ROWS = 2400
@@ -191,7 +193,10 @@ def _in_memory(probes: _Probes) -> Estimate:
     n, k, kernel = probes.n, probes.k, probes.settings.kernel
     wanted = resolve_solver(probes.settings.solver, probes.settings.sketch_size)
     points = probes.dataset.kind == "points" and is_euclidean(kernel.metric)
-    tiled = points and storage_for(n, kernel.memory_limit) == "tiled"
+    sizes = [n, *(part.n_samples for part in probes.parts)]
+    tiled, *probed = (
+        points and storage_for(size, kernel.memory_limit) == "tiled" for size in sizes
+    )
     pair, foreseen = None, 0
     if wanted.name == "auto":
         definite = probes.dataset.kind == "points" and points and kernel.n_neighbors is None
@@ -205,7 +210,9 @@ def _in_memory(probes: _Probes) -> Estimate:
     if pair is None or wanted.name != "landmarks":
         pair = probes.run("nystrom" if wanted.name == "nystrom" else wanted)
         foreseen = _foreseen(pair, n) if wanted.name != "nystrom" else pair[1].effort
-    prices = [_price(wanted.name, p.n_rows, k, p.effort, tiled) for p in pair]
+    prices = [
+        _price(wanted.name, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)
+    ]
     full = _price(wanted.name, n, k, foreseen, tiled)
     seconds = _carried([p.solver for p in pair], prices, full)
     pairs = [float(p.n_rows) ** 2 for p in pair]
@@ -224,22 +231,27 @@ def _in_memory(probes: _Probes) -> Estimate:
 
 def _streamed(probes: _Probes) -> Estimate:
     """Return the cost of rows that are read by blocks."""
-    settings = probes.settings
+    n, k, d = probes.n, probes.k, probes.dataset.n_features
     pair = probes.run(Landmarks())
-    rank = _foreseen(pair, min(probes.n, SAMPLE_ROWS))
-    measured = measure(probes.dataset, settings.kernel.bandwidth, rank)
+    foreseen = _foreseen(pair, min(n, SAMPLE_ROWS))
+    rank = min(foreseen, default_budget(k))
     prices = [landmark_price(p.n_rows, p.effort) for p in pair]
     choosing = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
-    return Estimate(
-        "landmarks",
-        choosing + measured.seconds(probes.n, probes.k),
-        measured.memory_bytes,
-        probes.n,
-        probes.dataset.n_features,
-        probes.k,
-        f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {measured.n_rows} rows"
-        + _told("landmarks", pair[1].effort, rank),
-    )
+    measured = measure(probes.dataset, probes.settings.kernel.bandwidth, rank)
+    by_name = resolve_solver(probes.settings.solver).name
+    if by_name == "auto" and foreseen > affordable_streamed(n, d, k):
+        pair = probes.run(Krylov())
+        prices = [krylov_price(p.n_rows, k, tiled=False, columns=p.effort) for p in pair]
+        columns = _foreseen(pair, n)
+        full = krylov_price(n, k, tiled=True, columns=columns)
+        seconds = _carried([p.solver for p in pair], prices, full) + measured.scale
+        memory, told = _memory("krylov", n, columns, True, median=True), ("krylov", columns)
+    else:
+        seconds, memory = measured.seconds(n, k), measured.memory_bytes
+        told = ("landmarks", rank)
+    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {measured.n_rows} rows"
+    reason = rows + _told(told[0], pair[1].effort, told[1])
+    return Estimate(told[0], choosing + seconds, memory, n, d, k, reason)
 
 
 def _foreseen(pair: tuple[_Probe, _Probe], n: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from .. import _check
 from .._check import FloatArray
 from ..errors import DataWarning, InputError, warn
 from .convert import is_network, to_values
-from .derived import FiniteRows, MappedRows
+from .derived import FiniteRows
 from .files import as_source
+from .fitted import prepared_rows
 from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
 from .sources import ArrayRows, RowSource
 
@@ -103,9 +104,9 @@ class Dataset:
         Parameters
         ----------
         source
-            A path (`.npy`, `.parquet`), anything with a shape and slices (memmap, HDF5, Zarr),
-            a Dask array, a `RowSource`, or a function that returns an iterator of row blocks,
-            the same ones at every call.
+            A path (`.npy`, `.parquet`, `.h5ad`), anything with a shape and slices (memmap,
+            HDF5, Zarr), a Dask array, a `RowSource`, or a function that returns an iterator of
+            row blocks, the same ones at every call.
         name, preprocess, nan_policy, metadata
             As for `Dataset`.
 
@@ -157,15 +158,14 @@ class Dataset:
     def prepared_source(self) -> RowSource:
         """Return the points with the preprocessing done, to be read by blocks.
 
-        Steps that look at single rows are done block by block; the others (`standardize`,
-        `pca`) need all values in memory.
+        Steps that must know all rows (`standardize`, `pca`) learn what they need in a pass over
+        the blocks of a source; values that are in memory are preprocessed there.
         """
-        if not all(step.partition(":")[0] in ROW_BY_ROW for step in self.preprocess):
-            return ArrayRows(self.prepared())
-        source = self.values if isinstance(self.values, RowSource) else ArrayRows(self.values)
-        if not self.preprocess:
-            return source
-        return MappedRows(source, partial(apply_steps, steps=self.preprocess))
+        if isinstance(self.values, RowSource):
+            return prepared_rows(self.values, self.preprocess)
+        if all(step.partition(":")[0] in ROW_BY_ROW for step in self.preprocess):
+            return prepared_rows(ArrayRows(self.values), self.preprocess)
+        return ArrayRows(self.prepared())
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""

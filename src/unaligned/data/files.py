@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from .._check import shape_of
 from ..errors import FileError, InputError, InputTypeError, MissingExtraError
-from .sources import ArrayRows, DaskRows, GeneratedRows, Part, RowSource, SlicedRows
+from .sources import ArrayRows, DaskRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
 
 
 class NpyRows(SlicedRows):
@@ -80,20 +81,52 @@ class ParquetRows(RowSource):
         return parquet.ParquetFile(self.path)
 
 
-class HDF5Rows(ArrayRows):
-    """Rows of a dataset of an HDF5 file; where it is sent, the file is opened again."""
+class HDF5Rows(SlicedRows):
+    """Rows of a dataset of an HDF5 file, or of a sparse matrix as h5ad files have it.
 
-    def jobs(self) -> Iterator[tuple[int, Any]]:
-        """Yield parts that are read where they are worked on."""
-        return SlicedRows.jobs(self)
+    Where it is sent, the file is opened again.
+
+    Parameters
+    ----------
+    place
+        An `h5py.Dataset`, or the `h5py.Group` of a CSR matrix.
+    """
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+        self.is_sparse = hasattr(place, "keys")
+        if self.is_sparse and place.attrs.get("encoding-type") != "csr_matrix":
+            raise InputError(
+                f"{place.name!r} of {place.file.filename!r} is no array and no CSR matrix, so it "
+                "has no rows to be read by blocks. Name one such as file['obsm/X_pca'], or "
+                "write a CSC matrix as CSR."
+            )
+        shape = tuple(place.attrs["shape"] if self.is_sparse else place.shape)
+        require_rows(shape)
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> Any:
+        """Return these rows."""
+        if not self.is_sparse:
+            return self.place[start:stop]
+        ends = self.place["indptr"][start : stop + 1]
+        inner = slice(int(ends[0]), int(ends[-1]))
+        arrays = self.place["data"][inner], self.place["indices"][inner], ends - ends[0]
+        return sparse.csr_array(arrays, shape=(stop - start, self.n_features))
 
     def __getstate__(self) -> tuple[str, str]:
-        return os.path.abspath(self.array.file.filename), self.array.name
+        return os.path.abspath(self.place.file.filename), self.place.name
 
     def __setstate__(self, place: tuple[str, str]) -> None:
-        import h5py
+        self.__init__(_hdf5(place[0])[place[1]])  # type: ignore[misc]
 
-        self.__init__(h5py.File(place[0], "r")[place[1]])  # type: ignore[misc]
+
+def _hdf5(path: str | os.PathLike[str]) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError("h5py", "formats", "Reading HDF5") from error
+    return h5py.File(path, "r")
 
 
 def as_source(data: Any) -> RowSource:
@@ -116,17 +149,21 @@ def as_source(data: Any) -> RowSource:
     if callable(data):
         return GeneratedRows(data)
     raise InputTypeError(
-        f"source must be an array, a path (.npy, .parquet), or a function that returns an "
+        f"source must be an array, a path (.npy, .parquet, .h5ad), or a function that returns an "
         f"iterator of row blocks, not {shape_of(data)}."
     )
 
 
 def _from_path(path: Path) -> RowSource:
-    readers: dict[str, Callable[[Path], RowSource]] = {".npy": NpyRows, ".parquet": ParquetRows}
+    readers: dict[str, Callable[[Path], RowSource]] = {
+        ".npy": NpyRows,
+        ".parquet": ParquetRows,
+        ".h5ad": lambda path: HDF5Rows(_hdf5(path)["X"]),
+    }
     if path.suffix not in readers:
         raise InputError(
-            f"source={os.fspath(path)!r}: only {' and '.join(readers)} files are read by blocks. "
-            "Open others first, e.g. h5py.File(path)['X'] or zarr.open(path)."
+            f"source={os.fspath(path)!r}: only {', '.join(readers)} files are read by blocks. "
+            "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
         )
     return readers[path.suffix](path)
 

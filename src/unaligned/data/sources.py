@@ -184,11 +184,7 @@ class ArrayRows(SlicedRows):
     """Rows of anything with a shape and slices: ndarray, memmap, CSR, Zarr."""
 
     def __init__(self, array: Any) -> None:
-        if len(array.shape) != 2 or 0 in array.shape:
-            raise InputError(
-                f"A source of rows must be two-dimensional, rows × features, and not empty; "
-                f"shape {tuple(array.shape)} arrived."
-            )
+        require_rows(tuple(array.shape))
         self.array = array
         self.n_rows, self.n_features = (int(size) for size in array.shape)
 
@@ -280,6 +276,15 @@ class GeneratedRows(RowSource):
         for rows in map(_dense, self.factory()):
             yield Part(start, rows.shape[0], self.step(n_rows), partial(_itself, [rows]))
             start += rows.shape[0]
+
+
+def require_rows(shape: tuple[int, ...]) -> None:
+    """Refuse what is not rows × features, or empty."""
+    if len(shape) != 2 or 0 in shape:
+        raise InputError(
+            f"A source of rows must be two-dimensional, rows × features, and not empty; shape "
+            f"{shape} arrived."
+        )
 
 
 def lazily(function: Callable[..., Any], *arguments: Any) -> Any:

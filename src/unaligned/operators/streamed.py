@@ -14,6 +14,7 @@ from ..data.sources import RowSource
 from ..engine import Engine
 from .bandwidth import Scale, checked_scale
 from .base import PSDOperator
+from .gaussian import GaussianAffinity
 from .passes import RowPasses
 from .points import few_features, padded, require_representable, squared_norms
 from .sampling import reference_count, sampled_median
@@ -97,6 +98,12 @@ class StreamedAffinity(PSDOperator):
     def _scale(self) -> float:
         assert self.sigma_squared is not None  # set above
         return self.sigma_squared
+
+    def brought_here(self) -> GaussianAffinity:
+        """Return the affinity of the same points in memory, worked out tile by tile."""
+        here = GaussianAffinity(self.passes.source.read(), self._scale, storage="tiled")
+        here.sigma_squared_error = self.sigma_squared_error
+        return here
 
     def diagonal(self) -> FloatArray:
         """Return N ones."""

@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from .._check import FloatArray
+from ..operators.threads import Workers
 from ._basis import Basis
 from ._cholesky import RESIDUAL_FLOOR
 
@@ -239,7 +241,8 @@ class Limits(NamedTuple):
         # s² is at most 1 too, which counts where the landmarks are far too few.
         lost = min(high * (totals.lost + charge * totals.squares), 4.0 * totals.negative)
         slack = min(high * (totals.charged + charge * totals.squares), residual_trace(found))
-        return cls(float(low), float(high), float(lost), float(slack))
+        # Without a factor the upper limit is 1 for each eigenvalue, and nothing comes on top.
+        return cls(float(low), float(high), float(lost), float(slack) if bounded else 0.0)
 
 
 def residual_trace(found: Gathered) -> float:
@@ -255,8 +258,14 @@ class Held(NamedTuple):
     @classmethod
     def of(cls, basis: Basis, points: FloatArray) -> Held:
         """Work it out tile by tile: O(n r (d + r))."""
-        tiles = (basis.features(points[rows]) for rows in _tiles(points))
-        return cls(np.concatenate([1.0 - np.einsum("ij,ij->j", f, f) for f in tiles]))
+
+        def task(rows: slice) -> FloatArray:
+            features = basis.features(points[rows])
+            left: FloatArray = 1.0 - np.einsum("ij,ij->j", features, features)
+            return left
+
+        with Workers() as workers, threadpool_limits(1, user_api="blas"):
+            return cls(np.concatenate(workers.each(_tiles(points), task)))
 
     @property
     def mean(self) -> float:

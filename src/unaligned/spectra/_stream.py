@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
 from .._check import FloatArray
+from ..errors import AccuracyWarning, warn
 from ..operators.diffusion import DiffusionOperator
 from ..operators.gaussian import GaussianAffinity
 from ..operators.streamed import CrossKernel, StreamedAffinity
 from ._basis import Basis
 from ._cholesky import PivotedCholesky
 from ._forecast import Forecast
+from ._growth import Run, warn_of_bound
 from ._passes import Broadcast, Gathered, Held, Limits, gather, kernel_sums, residual_trace
 from .base import Accuracy, Spectrum, descending
-
-if TYPE_CHECKING:
-    from ._growth import Run
 
 SAMPLE_ROWS = 10_240  # with 1000 landmarks their features take 80 MB, more than all else
 HELD_ROWS = 10_240  # their mean residual is that of all rows to a few percent
@@ -49,27 +46,51 @@ class Streamed:
     (r, r) matrices of memory, nothing that grows with N.
     """
 
-    operator: DiffusionOperator
     affinity: StreamedAffinity
     n_eigenvalues: int
     accuracy: Accuracy
     capacity: int
     rng: np.random.Generator
-    start: Callable[..., Run]  # the factorisation of `Landmarks`, for the sample
 
-    def run(self) -> tuple[Spectrum, bool]:
-        """Return the spectrum, and whether nothing but rounding is left."""
+    def run(self, affordable: float = math.inf) -> Spectrum | None:
+        """Return the spectrum; None if more landmarks are foreseen than `affordable`.
+
+        That is known before the first pass over all rows.
+        """
         basis, forecast, goal, others = self._begin()
         for left in range(_ROUNDS - 1, -1, -1):
             basis = self._sufficient(basis, forecast, goal, others)
+            foreseen = forecast.rank_for(_EXCESS)
+            if foreseen > affordable:
+                return None
             found = self._passes(basis)
             spectrum = self._certified(found, basis.rank)
             bound = spectrum.total_log_error(self.accuracy.gamma)
             spent = found.exhausted or left == 0 or basis.rank >= self.capacity
             if bound <= self.accuracy.tol or spent:
-                return spectrum, found.exhausted
+                if bound > self.accuracy.tol:
+                    self._warn(bound, basis.rank, foreseen, found.exhausted)
+                stats = {**spectrum.stats, "converged": bound <= self.accuracy.tol}
+                return replace(spectrum, stats=stats)
             basis = self._grown(basis, forecast, bound / self.accuracy.tol, found.drawn.points)
         raise AssertionError("the last round is final")
+
+    def _warn(self, bound: float, rank: int, foreseen: float, exhausted: bool) -> None:
+        """Say that `tol` was not met, by how much, and what can be done."""
+        if exhausted or foreseen <= rank:
+            warn_of_bound(bound, self.accuracy.tol, rank, rounding=exhausted)
+            return
+        many = (
+            f"about {foreseen:.1g}" if foreseen <= self.affinity.n_samples else "nearly all rows"
+        )
+        warn(
+            f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with {rank} "
+            f"landmarks; tol={self.accuracy.tol:g} would take {many}. The kernel of these "
+            "points has a heavy tail, as that of noise in many dimensions has. Ask for fewer "
+            "eigenvalues, raise tol or gamma, bring the points to fewer dimensions "
+            "(preprocess='pca:10'), or take a subsample of the rows.",
+            AccuracyWarning,
+        )
 
     def _begin(self) -> tuple[Basis, Forecast, float, FloatArray]:
         """Return landmarks from a sample, its residuals by rank, the residual wanted, and rows."""
@@ -82,9 +103,7 @@ class Streamed:
         capacity = max(min(self.capacity, points.shape[0] // 2), 1)
         accuracy = Accuracy(self.accuracy.gamma, _SHARE * self.accuracy.tol)
         factor = PivotedCholesky(small.affinity, capacity)
-        run = self.start(
-            small, factor, min(self.n_eigenvalues, points.shape[0]), accuracy, self.rng
-        )
+        run = Run(small, factor, min(self.n_eigenvalues, points.shape[0]), accuracy, self.rng)
         run.to_tolerance()
         triangle = np.tril(factor.features[:, factor.landmarks].T)
         basis = Basis(CrossKernel(points[factor.landmarks].copy(), scale), triangle)

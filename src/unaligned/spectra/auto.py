@@ -16,7 +16,7 @@ from ..operators.memory import available_memory
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
 from .krylov import Krylov, warn_if_missed
-from .landmarks import Landmarks
+from .landmarks import Landmarks, default_budget
 from .nystrom import Nystrom
 
 # Costs in multiples of one multiply-add inside a large matrix product. Only their ratios matter;
@@ -29,6 +29,7 @@ PRODUCT_COST = 1.0  # × N² m, dense
 KERNEL_COST = 50.0  # × N² per pass of a tiled operator
 ORTHOGONAL_COST = 3.0  # × N m²
 RITZ_COST = 8.0  # × m³
+MOST_ROWS = 100_000  # for products without the matrix: minutes, and the square of that beyond
 COLUMNS_PER_VALUE = 4  # m/K: 2.5 on digits, 5 on isotropic noise
 
 
@@ -39,6 +40,8 @@ class Auto(EigenSolver):
     The rules, in order:
 
     0. Points that are read by blocks (a source of rows, or 50,000 rows and more): `landmarks`.
+       Where a sample foresees too many of them, and there are 100,000 rows at the most:
+       `krylov`, with the points in memory.
     1. An operator that may have negative eigenvalues: `exact` where its N² matrix fits into
        memory and is no dearer, else `krylov`.
     2. N ≤ 500, or K > N/4: `exact`. Nothing is cheaper.
@@ -63,9 +66,14 @@ class Auto(EigenSolver):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues."""
         n, k = operator.n_samples, n_eigenvalues
-        if operator.storage == "streamed":
-            streamed = Landmarks().solve(operator, k, accuracy, rng)
-            return _told(streamed, "landmarks", f"N={n}: read by blocks")
+        if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
+            affordable = affordable_streamed(n, operator.affinity.passes.source.n_features, k)
+            streamed = Landmarks().attempt(operator, k, accuracy, rng, affordable)
+            if streamed is not None:
+                return _told(streamed, "landmarks", f"N={n}: read by blocks")
+            here = DiffusionOperator(operator.affinity.brought_here())
+            slowly = Krylov().solve(here, k, accuracy, rng)
+            return _told(slowly, "krylov", "the residual of landmarks falls too slowly")
         tiled = is_tiled(operator)
         choice = choose(n, k, definite=operator.definite, tiled=tiled)
         why = choice.why
@@ -147,6 +155,15 @@ def is_tiled(operator: PSDOperator) -> bool:
 def _fits(n: int, tiled: bool) -> bool:
     """Whether two N×N matrices fit into half of the available memory, and may be made."""
     return not tiled and 16 * n**2 <= available_memory() // 2
+
+
+def affordable_streamed(n: int, n_features: int, k: int) -> float:
+    """Return how many landmarks rule 0 takes: any number where the points cannot be brought here.
+
+    They can if they are few enough for products with all of them.
+    """
+    here = n <= MOST_ROWS and 4 * 8 * n * n_features <= available_memory()
+    return default_budget(k) if here else math.inf
 
 
 def _told(spectrum: Spectrum, chosen: str, why: str) -> Spectrum:
