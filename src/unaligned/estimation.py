@@ -33,8 +33,10 @@ from .spectra.compute import (
     require_enough,
     streams,
 )
+from .spectra.exact import Exact
 from .spectra.krylov import Krylov
 from .spectra.landmarks import Landmarks, default_budget
+from .spectra.nystrom import Nystrom
 
 # Rows of the larger probe: landmarks of a smooth set are nearly all found in so many.
 PROBE_ROWS = 2400
@@ -168,19 +170,20 @@ class _Probes:
         self.sample = dataset.subsample(size, np.random.default_rng(0))
         half = self.sample.subsample(max(size // 2, min(size, 16)), np.random.default_rng(1))
         self.parts = (half, self.sample)
-        self._run(half.subsample(min(16, half.n_samples), np.random.default_rng(2)), "exact")
+        self._run(half.subsample(min(16, half.n_samples), np.random.default_rng(2)), Exact())
 
-    def run(self, solver: str | EigenSolver) -> tuple[_Probe, _Probe]:
+    def run(self, solver: EigenSolver) -> tuple[_Probe, _Probe]:
         """Return what a solver takes on both; with landmarks for all rows the second is spared."""
         first = self._run(self.parts[0], solver)
         if first.effort >= first.n_rows and isinstance(solver, Landmarks):
             return first, first
         return first, self._run(self.parts[1], solver)
 
-    def _run(self, part: Dataset, solver: str | EigenSolver) -> _Probe:
-        sketch = self.settings.sketch_size if solver == "nystrom" else None
+    def _run(self, part: Dataset, solver: EigenSolver) -> _Probe:
         k = min(self.k, part.n_samples)
-        settings = replace(self.settings, solver=solver, n_eigenvalues=k, sketch_size=sketch)
+        if isinstance(solver, Nystrom) and solver.sketch_size is not None:
+            solver = replace(solver, sketch_size=min(solver.sketch_size, part.n_samples))
+        settings = replace(self.settings, solver=solver, n_eigenvalues=k, sketch_size=None)
         with collected():  # whatever is to be said of the accuracy, `signature` says it
             stats = compute_signature(part, settings, 0).stats
         effort = stats.get("landmarks", stats.get("columns", stats.get("sketch_size", k)))
@@ -191,42 +194,39 @@ class _Probes:
 def _in_memory(probes: _Probes) -> Estimate:
     """Return the cost of rows that are all in memory."""
     n, k, kernel = probes.n, probes.k, probes.settings.kernel
-    wanted = resolve_solver(probes.settings.solver, probes.settings.sketch_size)
     points = probes.dataset.kind == "points" and is_euclidean(kernel.metric)
     sizes = [n, *(part.n_samples for part in probes.parts)]
     tiled, *probed = (
         points and storage_for(size, kernel.memory_limit) == "tiled" for size in sizes
     )
-    pair, foreseen = None, 0
-    if wanted.name == "auto":
-        definite = probes.dataset.kind == "points" and points and kernel.n_neighbors is None
-        choice = choose(n, k, definite=definite, tiled=tiled)
-        wanted = choice.solver
-        if choice.affordable:
-            pair = probes.run(Landmarks())
-            foreseen = _foreseen(pair, n)
-            if foreseen <= choice.affordable:
-                wanted = Landmarks()
-    if pair is None or wanted.name != "landmarks":
-        pair = probes.run("nystrom" if wanted.name == "nystrom" else wanted)
-        foreseen = _foreseen(pair, n) if wanted.name != "nystrom" else pair[1].effort
-    prices = [
-        _price(wanted.name, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)
-    ]
-    full = _price(wanted.name, n, k, foreseen, tiled)
-    seconds = _carried([p.solver for p in pair], prices, full)
-    pairs = [float(p.n_rows) ** 2 for p in pair]
-    seconds += _carried([p.operator for p in pair], pairs, min(n * n, 3.0 * EXACT_PAIRS))
-    return Estimate(
-        wanted.name,
-        seconds,
-        _memory(wanted.name, n, foreseen, tiled, median=points),
-        n,
-        probes.dataset.n_features,
-        k,
-        f"Measured on {pair[0].n_rows} and {pair[1].n_rows} rows"
-        + _told(wanted.name, pair[1].effort, foreseen),
+    definite = points and kernel.n_neighbors is None
+    solver, pair = _chosen(probes, definite=definite, tiled=tiled)
+    foreseen = pair[1].effort if solver == Nystrom.name else _foreseen(pair, n)
+    prices = [_price(solver, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)]
+    seconds = _carried(
+        [p.solver for p in pair], prices, _price(solver, n, k, foreseen, tiled)
+    ) + _carried(
+        [p.operator for p in pair],
+        [float(p.n_rows) ** 2 for p in pair],
+        min(n * n, 3.0 * EXACT_PAIRS),
     )
+    memory = _memory(solver, n, foreseen, tiled, median=points)
+    rows = f"Measured on {pair[0].n_rows} and {pair[1].n_rows} rows"
+    reason = rows + _told(solver, pair[1].effort, foreseen)
+    return Estimate(solver, seconds, memory, n, probes.dataset.n_features, k, reason)
+
+
+def _chosen(probes: _Probes, *, definite: bool, tiled: bool) -> tuple[str, tuple[_Probe, _Probe]]:
+    """Return the solver that will be used, and what it took on the samples."""
+    wanted = resolve_solver(probes.settings.solver, probes.settings.sketch_size)
+    if wanted.name != "auto":
+        return wanted.name, probes.run(wanted)
+    choice = choose(probes.n, probes.k, definite=definite, tiled=tiled)
+    if choice.affordable:
+        pair = probes.run(Landmarks())
+        if _foreseen(pair, probes.n) <= choice.affordable:
+            return Landmarks.name, pair
+    return choice.solver.name, probes.run(choice.solver)
 
 
 def _streamed(probes: _Probes) -> Estimate:
