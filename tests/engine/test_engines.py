@@ -15,7 +15,7 @@ import pytest
 
 import unaligned as ua
 from unaligned import errors
-from unaligned.engine import Processes, Threads, resolve_engine
+from unaligned.engine import Processes, Task, Threads, resolve_engine
 from unaligned.errors import (
     DataWarning,
     DegenerateDataError,
@@ -79,12 +79,10 @@ def powers(shared, item):
 def test_a_reduction_is_the_sum_of_the_parts(options):
     with resolve_engine(**options) as engine:
         for count in (1, 2, 9, 70):
-            done = []
-            total = engine.reduce(
-                powers, iter(range(count)), operator.iadd, shared=2, advance=lambda: done.append(1)
-            )
+            task, items = Task("adding", count), iter(range(count))
+            total = engine.reduce(powers, items, operator.iadd, shared=2, advance=task)
             np.testing.assert_array_equal(total, np.full(3, 2.0**count - 1))
-            assert len(done) == count
+            assert task.done == count
 
 
 def test_items_are_taken_only_a_little_ahead(options):
@@ -189,11 +187,6 @@ def test_only_what_was_opened_is_closed(client):
     assert clients() == before
 
 
-def slowly(shared, item):
-    time.sleep(0.1)
-    return item
-
-
 def test_threads_stop_at_once_after_an_error():
     def job(stop, item):
         if item == 0:
@@ -212,30 +205,23 @@ def test_threads_stop_at_once_after_an_error():
         stop.set()
 
 
-def test_a_worker_that_is_killed_costs_time_and_nothing_else():
-    distributed = pytest.importorskip("dask.distributed")
+def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):
     rng = np.random.default_rng(1)
-    data = [rng.normal(size=(800 + i, 3)) for i in range(24)]
+    data = [rng.normal(size=(700 + i, 3)) for i in range(12)]
     here = ua.compare(data, n_eigenvalues=50)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim, other = client.run(os.getpid).values()
-        killed = []
+    victim, _ = own_client.run(os.getpid).values()
+    killed = []
 
-        def kill():
-            while not any(client.processing().values()):
-                time.sleep(0.01)
-            time.sleep(0.3)
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
+    def kill():
+        while not any(own_client.processing().values()):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        there = ua.compare(data, n_eigenvalues=50, engine=client)
-        assert killed, "the worker was killed while the work went on"
-        killer.join()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    there = ua.compare(data, n_eigenvalues=50, engine=own_client)
+    assert killed, "the worker was killed while the work went on"
+    killer.join()
     np.testing.assert_allclose(there.distances, here.distances, rtol=0, atol=1e-8)
