@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ._check import FloatArray
+from .data.chunks import DaskRows
 from .data.dataset import Dataset
-from .data.sources import DaskRows
 from .engine import Engine, Threads, collect
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison

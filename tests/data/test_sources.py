@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
+from unaligned.data import chunks
 from unaligned.data.files import NpyRows, as_source
 from unaligned.data.sources import ArrayRows, GeneratedRows, RowSource
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
@@ -139,6 +140,23 @@ def test_parts_of_an_h5ad_file_are_named(tmp_path):
             as_source(file["obsm"])
     with pytest.raises(InputError, match="write a CSC matrix as CSR"):
         as_source(h5ad(tmp_path, sparse.csc_matrix(POINTS)))
+
+
+def test_a_large_dask_array_is_summed_up_chunk_by_chunk(monkeypatch):
+    monkeypatch.setattr(chunks, "HERE_BYTES", 0)
+    here = ArrayRows(POINTS).summary
+    array = dask(None)
+    there = as_source(array).summary
+    np.testing.assert_allclose(there.mean, here.mean, rtol=1e-12)
+    assert there[1:3] == here[1:3] == (0, -1)
+    assert there.peak == here.peak
+    assert there.digest == as_source(dask(None)).summary.digest
+    assert there.digest != as_source(array + 1e-3).summary.digest
+    holes = POINTS.copy()
+    holes[[650, 700]] = np.nan
+    bad = as_source(pytest.importorskip("dask.array").from_array(holes, chunks=(300, 5))).summary
+    assert (bad.n_bad, bad.first_bad) == (2, 650)
+    np.testing.assert_allclose(bad.mean, np.nanmean(holes.astype(float), axis=0), rtol=1e-6)
 
 
 def test_a_generator_that_cannot_start_again_is_refused():

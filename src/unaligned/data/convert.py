@@ -10,9 +10,10 @@ from scipy import sparse
 
 from .._check import shape_of
 from ..errors import InputError, InputTypeError
+from .chunks import DaskRows
 from .files import as_source
 from .preprocess import Values
-from .sources import ArrayRows, DaskRows, RowSource
+from .sources import ArrayRows, RowSource
 
 
 def to_values(data: Any, label: str) -> Values:

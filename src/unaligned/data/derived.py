@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
-from .sources import Part, RowSource, lazily
+from .chunks import lazily
+from .sources import Part, RowSource
 
 
 class FiniteRows(RowSource):

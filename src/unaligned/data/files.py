@@ -14,7 +14,8 @@ from scipy import sparse
 
 from .._check import shape_of
 from ..errors import FileError, InputError, InputTypeError, MissingExtraError
-from .sources import ArrayRows, DaskRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
+from .chunks import DaskRows
+from .sources import ArrayRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
 
 
 class NpyRows(SlicedRows):

@@ -15,6 +15,7 @@ so the triangle is solved once a row, in the third pass, where ‖φ‖² gives 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -230,19 +231,19 @@ class Limits(NamedTuple):
         """Return the limits that all rows together prove."""
         totals, peaks = found.totals, found.peaks
         charge = 2.0 * totals.negative / n_rows
-        root = np.sqrt(charge)
+        root = math.sqrt(charge)
         delta = (totals.roots + n_rows * root) * (peaks.density + root * peaks.inverse_density)
         delta += peaks.rounding + RESIDUAL_FLOOR
         eta = totals.weighted_roots + root * totals.inverse_densities
         eta = eta * (peaks.degree + root * peaks.inverse_degree) + RESIDUAL_FLOOR
         low = max(1.0 - delta, 0.0) / ((1.0 + delta) * (1.0 + eta))
-        bounded = delta < 1.0 and eta < 1.0
-        high = (1.0 + delta) / ((1.0 - delta) * (1.0 - eta)) if bounded else np.inf
-        # s² is at most 1 too, which counts where the landmarks are far too few.
-        lost = min(high * (totals.lost + charge * totals.squares), 4.0 * totals.negative)
-        slack = min(high * (totals.charged + charge * totals.squares), residual_trace(found))
-        # Without a factor the upper limit is 1 for each eigenvalue, and nothing comes on top.
-        return cls(float(low), float(high), float(lost), float(slack) if bounded else 0.0)
+        if not (delta < 1.0 and eta < 1.0):
+            # Far too few landmarks: no eigenvalue is above 1, so nothing comes on top of that,
+            # and s² is at most 1 too.
+            return cls(low, np.inf, 4.0 * totals.negative, 0.0)
+        high = (1.0 + delta) / ((1.0 - delta) * (1.0 - eta))
+        lost = high * (totals.lost + charge * totals.squares)
+        return cls(low, high, lost, high * (totals.charged + charge * totals.squares))
 
 
 def residual_trace(found: Gathered) -> float:
