@@ -10,7 +10,7 @@ import numpy as np
 
 from . import engine
 from ._check import FloatArray
-from .data.dataset import Dataset
+from .data.dataset import Dataset, Identity
 from .metrics.base import Distance
 from .result import Comparison
 from .spectra.signature import Signature
@@ -29,10 +29,10 @@ def fill(
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
     everything = [*rows.values(), *(columns or {}).values()]
-    fresh: dict[tuple[Any, ...], Dataset] = {}
+    fresh: dict[Identity, Dataset] = {}  # the same data is described once, so d(A, A) is 0
     for item in everything:
         if isinstance(item, Dataset):
-            fresh.setdefault(_identity(item), item)
+            fresh.setdefault(item.identity, item)
     described = engine.run(
         lambda dataset: method.describe(dataset, seed),
         list(fresh.values()),
@@ -45,7 +45,7 @@ def fill(
     def descriptor(item: Any) -> Any:
         if not isinstance(item, Dataset):
             return item
-        found = known[_identity(item)]
+        found = known[item.identity]
         return replace(found, name=item.name) if isinstance(found, Signature) else found
 
     method, settled = method.settle([descriptor(item) for item in everything])
@@ -99,8 +99,3 @@ def _all_pairs(
         if mirror:
             distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
     return distances, bounds
-
-
-def _identity(dataset: Dataset) -> tuple[Any, ...]:
-    """Return what decides a descriptor: the same data is described once, so d(A, A) is 0."""
-    return (dataset.fingerprint, dataset.preprocess)

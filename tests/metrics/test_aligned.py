@@ -6,6 +6,7 @@ import pytest
 import unaligned as ua
 from reference import diffusion_of_points, matrix_log, matrix_power, random_spd
 from unaligned.errors import DataWarning, InputError, NotApplicableError
+from unaligned.metrics import aligned
 from unaligned.metrics.imd import TIMES
 
 ALIGNED = ["log-euclidean", "affine-invariant", "euclidean", "spectral-gw"]
@@ -73,6 +74,42 @@ def test_spectral_gw_is_the_supremum_of_its_norm(seed, norm):
         for t in TIMES
     )
     assert between(first, second, "spectral-gw", norm=norm) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["frobenius", "nuclear", "spectral"])
+@pytest.mark.parametrize("seed", range(3))
+def test_spectral_gw_keeps_its_digits_where_operators_are_close(seed, norm):
+    first, step = spd_pair(seed, 10)
+    order = {"frobenius": "fro", "nuclear": "nuc", "spectral": 2}[norm]
+    for size in (1e-3, 1e-6):
+        second = first + size * step
+        expected = max(
+            np.exp(-(t + 1 / t))
+            * np.linalg.norm(matrix_power(first, t) - matrix_power(second, t), order)
+            for t in TIMES
+        )
+        found = between(first, second, "spectral-gw", norm=norm)
+        assert found == pytest.approx(expected, abs=1e-13 * np.trace(first))
+
+
+@pytest.mark.parametrize(
+    ("distance", "decomposition"),
+    [("log-euclidean", "eigh"), ("spectral-gw", "eigh"), ("affine-invariant", "cholesky")],
+)
+def test_every_operator_is_decomposed_once_however_many_pairs(
+    monkeypatch, distance, decomposition
+):
+    calls, original = [], getattr(aligned, decomposition)
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(aligned, decomposition, counted)
+    clouds = np.random.default_rng(0).normal(size=(4, 20, 3))
+    result = ua.compare([*clouds, clouds[0]], distance=distance)
+    assert len(calls) == 4
+    assert result.distances[0, 4] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(3))
