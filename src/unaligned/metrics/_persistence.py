@@ -67,8 +67,47 @@ def distance_matrix(dataset: Dataset) -> FloatArray:
 
 def rips_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
     """Return the Vietoris-Rips bars of one dimension of a distance matrix, by ripser."""
+    return _ripser(distances, float(distances.max()), dimension, distance)
+
+
+def collapsed_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
+    """Return the bars that `rips_bars` returns, from the few edges that a collapse leaves.
+
+    gudhi's edge collapse (Glisse and Pritam, 2022) takes out edges, or lets them enter later,
+    such that all bars stay the same. What enters beyond the radius at which one point is joined
+    to all others changes nothing. Of 1000 points on a torus 4 to 13 % of the edges are left:
+    cavities (H2) then take seconds and 0.4 GB, where the whole filtration takes minutes and
+    gigabytes. Loops gain nothing by it.
+
+    Examples
+    --------
+    >>> octahedron = np.vstack([np.eye(3), -np.eye(3)])
+    >>> bars = collapsed_bars(pairwise(octahedron, octahedron), 2, "bottleneck-h2")
+    >>> bars.round(4).tolist()
+    [[1.4142, 2.0]]
+    """
+    optional("gudhi", distance)
+    from gudhi.flag_filtration.edge_collapse import reduce_graph
+
+    radius = distances.max(axis=1).min()
+    first, second = np.nonzero(np.triu(distances <= radius, 1))
+    entries = distances[first, second]
+    graph = sparse.coo_matrix((entries, (first, second)), shape=distances.shape)
+    left = reduce_graph(graph)
+    return _ripser(left, float(distances.max()), dimension, distance)
+
+
+def _ripser(filtration: Any, largest: float, dimension: int, distance: str) -> FloatArray:
+    """Return ripser's bars of distances, dense or the edges there are, in any unit."""
     ripser = optional("ripser", distance).ripser
-    bars: FloatArray = ripser(distances, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
+    # Single precision ends at 1e38: a power of two as unit keeps every bit.
+    unit = 2.0 ** np.frexp(largest)[1]
+    scaled = filtration / unit
+    if sparse.issparse(scaled):
+        tiny = float(np.finfo(np.float32).tiny)
+        scaled.data = np.maximum(scaled.data, tiny)  # a stored zero is no edge
+    found = ripser(scaled, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
+    bars: FloatArray = unit * found.astype(np.float64)
     return bars
 
 
