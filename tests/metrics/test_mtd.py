@@ -98,6 +98,13 @@ def test_the_batches_travel_with_the_result():
     assert options == {"batch_size": 200, "other_batch_size": 1000, "n_rounds": 4}
 
 
+def test_rounds_are_shown_where_bars_are_asked_for(shown_tasks):
+    first, second = np.random.default_rng(0).normal(size=(2, 30, 2))
+    options = {"batch_size": 10, "other_batch_size": 20, "n_rounds": 3}
+    ua.compare([first], [second], distance="mtd", progress=True, **options)
+    assert shown_tasks[-3:] == [("comparing", 1), ("rounds", 3), ("rounds", 3)]
+
+
 def test_what_it_cannot_do_is_refused():
     with pytest.raises(NotApplicableError, match="same features"):
         ua.distance(np.eye(3), np.eye(4), "mtd")

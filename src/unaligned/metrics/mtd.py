@@ -10,6 +10,7 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
+from ..engine import steps
 from ..errors import InputError
 from ._persistence import dense, optional, pairwise, rips_bars
 from .base import Distance
@@ -87,9 +88,10 @@ class MTD(Distance):
     def _directed(self, first: Any, second: Any) -> float:
         (P, rows), (Q, columns) = first, second
         everything = P.shape[0] <= self.batch_size and Q.shape[0] <= self.other_batch_size
+        rounds = list(zip(rows, columns, strict=True))[: 1 if everything else None]
         lengths = [
             cross_barcode_length(dense(P[i[: self.batch_size]]), dense(Q[j]))
-            for i, j in zip(rows[:1] if everything else rows, columns, strict=False)
+            for i, j in steps(rounds, len(rounds), "rounds")
         ]
         return float(np.mean(lengths))
 
