@@ -117,7 +117,7 @@ def test_collapsing_edges_leaves_every_bar(seed, dimension):
 
 
 @pytest.mark.parametrize("name", DIMENSIONS)
-@pytest.mark.parametrize("exponent", [-600, -130, 130, 400])
+@pytest.mark.parametrize("exponent", [-400, -130, 130, 400])
 def test_units_beyond_single_precision_change_nothing(name, exponent):
     a, b = clouds(0, 20)
     unit = 2.0**exponent

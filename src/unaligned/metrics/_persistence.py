@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import MissingExtraError
+from ._points import dense_points
 
 # Beyond, a matrix product is cheaper than a loop over differences.
 _FEW_FEATURES = 16
@@ -25,12 +26,6 @@ def optional(package: str, distance: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise MissingExtraError(package, "topology", f"distance {distance!r}") from error
-
-
-def dense(points: Any) -> FloatArray:
-    """Return points as a plain array, sparse ones filled in."""
-    filled: FloatArray = points.toarray() if sparse.issparse(points) else np.asarray(points)
-    return filled
 
 
 def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -61,7 +56,7 @@ def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
 
 def distance_matrix(dataset: Dataset) -> FloatArray:
     """Return the N×N distances of a dataset of kind `points` or `distances`."""
-    values = dense(dataset.prepared())
+    values = dense_points(dataset)
     return pairwise(values, values) if dataset.kind == "points" else values
 
 
@@ -125,7 +120,7 @@ def farthest_points(dataset: Dataset, size: int) -> tuple[IndexArray, float]:
     >>> rows.tolist(), radius
     ([3, 0], 2.0)
     """
-    values = dense(dataset.prepared())
+    values = dense_points(dataset)
     is_points = dataset.kind == "points"
     start = np.linalg.norm(values - values.mean(axis=0), axis=1) if is_points else values.mean(1)
     rows = [int(start.argmax())]

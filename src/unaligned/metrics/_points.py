@@ -17,7 +17,7 @@ from .base import Distance
 
 # Up to here differences are no dearer than a matrix product, and they have no cancellation.
 _FEW_FEATURES = 16
-_LARGEST = 1e140  # squares of what lies below stay finite, sums over features too
+_SMALLEST, _LARGEST = 1e-140, 1e140  # squares of these are numbers, sums over features too
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +119,22 @@ def dense_points(dataset: Dataset) -> FloatArray:
     if sparse.issparse(values):
         values = values.toarray()
     points: FloatArray = np.ascontiguousarray(values, dtype=np.float64)
-    squares = float(np.vdot(points, points))
-    if not squares <= _LARGEST**2 and (peak := float(np.abs(points).max())) > _LARGEST:
-        raise DegenerateDataError(
-            f"{dataset.label} has values up to {peak:g}, whose squares overflow; at most "
-            f"{_LARGEST:g} can be compared. Rescale all datasets alike."
-        )
+    require_range(points, dataset.label)
     return points
+
+
+def require_range(values: FloatArray, label: str) -> None:
+    """Refuse values whose squares overflow or vanish; zeros are no trouble."""
+    squares = float(np.vdot(values, values))
+    if _SMALLEST**2 <= squares <= _LARGEST**2:
+        return
+    peak = float(np.abs(values).max(initial=0.0))
+    if peak > _LARGEST or 0 < peak < _SMALLEST:
+        what = "overflow" if peak > 1 else "underflow"
+        raise DegenerateDataError(
+            f"{label} has values up to {peak:g}, whose squares {what}; they must lie between "
+            f"{_SMALLEST:g} and {_LARGEST:g}. Rescale all datasets alike."
+        )
 
 
 def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,6 +18,7 @@ from ..operators.threads import Workers
 from ._points import DataDistance, Described, centred, dense_points
 
 _TILE_ROWS = 1024
+_SAFE = 1e-60, 1e60  # squares of these, and their products, stay far from the ends of doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +126,9 @@ class CKA(DataDistance):
 
     def _linear(self, points: FloatArray) -> Kernel:
         _, rest = centred(points)
+        size = float(np.vdot(rest, rest))
+        if size > 0 and not _SAFE[0] < size < _SAFE[1]:
+            rest *= 2.0 ** -(np.frexp(size)[1] // 2)  # HSIC has its square; scale plays no part
         # The rows of a centred matrix add up to 0, so without the diagonal to minus that.
         diagonal = squared_norms(rest) if self.debiased else np.zeros(len(points))
         return Kernel(rest, None, 0.0, -diagonal, diagonal)

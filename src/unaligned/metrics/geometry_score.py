@@ -15,7 +15,8 @@ from ..data.dataset import Dataset
 from ..engine import Processes, Threads, resolve_jobs, steps
 from ..errors import DegenerateDataError
 from ..operators.memory import storage_for
-from ._persistence import dense, distance_matrix, optional, pairwise
+from ._persistence import distance_matrix, optional, pairwise
+from ._points import dense_points
 from .base import Distance
 
 _REFERENCE_SIZE = 5000  # the N for which the authors' γ is 1/128
@@ -152,7 +153,7 @@ def _witnesses(dataset: Dataset) -> tuple[FloatArray, bool]:
     """Return the points, or all their distances where looking up is cheaper and they fit."""
     if dataset.kind == "distances":
         return distance_matrix(dataset), True
-    points = dense(dataset.prepared())
+    points = dense_points(dataset)
     if points.shape[1] <= _FEW_FEATURES or storage_for(len(points), None) != "dense":
         return points, False
     return pairwise(points, points), True

@@ -16,13 +16,13 @@ from ..errors import InputError
 from ..spectra.signature import Signature
 from ._persistence import (
     collapsed_bars,
-    dense,
     distance_matrix,
     farthest_points,
     optional,
     pairwise,
     rips_bars,
 )
+from ._points import dense_points
 from .base import Distance
 
 _SINGLE = 2.0**-24  # ripser rounds every distance to single precision, relative error 6e-8
@@ -97,7 +97,7 @@ class Bottleneck(Distance):
         radius = 0.0
         if self.n_landmarks is not None and self.n_landmarks < dataset.n_samples:
             rows, radius = farthest_points(dataset, self.n_landmarks)
-            values = dense(dataset.prepared())[rows]
+            values = dense_points(dataset)[rows]
             distances = pairwise(values, values) if dataset.kind == "points" else values[:, rows]
         else:
             distances = distance_matrix(dataset)
