@@ -255,6 +255,18 @@ def test_what_a_distance_needs_is_what_it_refuses_to_miss(name):
             ua.distance(matrix, matrix, name)
 
 
+@pytest.mark.parametrize("name", [name for name, cls in DISTANCES.items() if cls.is_descriptor])
+def test_a_comparison_by_descriptors_grows_after_loading(name, tmp_path):
+    options = {"distance": name, **TABLE[name].options}
+    a, b, c = clouds(0)
+    ua.compare({"a": a, "b": b}, **options).save(tmp_path / "kept")
+    grown = ua.Comparison.load(tmp_path / "kept").add({"c": c, "copy": a})
+    expected = ua.compare({"a": a, "b": b, "c": c, "copy": a}, **options)
+    np.testing.assert_allclose(grown.distances, expected.distances, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(grown.error_bounds, expected.error_bounds, rtol=1e-9, atol=1e-12)
+    assert grown.names == expected.names
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_settings_are_frozen_and_come_back_from_their_options(name):
     method = DISTANCES[name].from_options(TABLE[name].options)

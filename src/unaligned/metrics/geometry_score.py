@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing import current_process
 from threading import current_thread, main_thread
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray, IndexArray
@@ -124,6 +126,14 @@ class GeometryScore(Distance):
             return resolve_jobs(self.processes)
         alone = current_process().name == "MainProcess" and current_thread() is main_thread()
         return resolve_jobs(-1) if alone and self.n_rounds * n_samples >= _WORTH_PROCESSES else 1
+
+    def to_arrays(self, descriptor: FloatArray) -> dict[str, npt.NDArray[Any]]:
+        """Return the mean relative living times."""
+        return {"times": descriptor}
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
+        """Return the mean relative living times."""
+        return arrays["times"]
 
     def compare(self, first: FloatArray, second: FloatArray) -> float:
         """Return the squared L2 distance between two mean relative living times."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray
@@ -140,6 +142,16 @@ class Frechet(DataDistance):
     def arrays(self, content: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, ...]:
         """Return the mean and the factor."""
         return content
+
+    def to_arrays(self, descriptor: Described) -> dict[str, npt.NDArray[Any]]:
+        """Return the mean and the factor; what else there is only serves messages and draws."""
+        mean, factor = descriptor.content
+        return {"mean": mean, "factor": factor}
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Described:
+        """Return the description of this mean and factor."""
+        content = arrays["mean"], arrays["factor"]
+        return Described(content, content, "the dataset", 0)
 
     def between(self, first: Described, second: Described) -> float:
         """Return the squared distance of the two Gaussians."""

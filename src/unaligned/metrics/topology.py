@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray
@@ -108,6 +109,14 @@ class Bottleneck(Distance):
     @abstractmethod
     def diagram(self, distances: FloatArray) -> tuple[FloatArray, float]:
         """Return the bars of an N×N distance matrix, and their relative rounding error."""
+
+    def to_arrays(self, descriptor: Diagram) -> dict[str, npt.NDArray[Any]]:
+        """Return the bars and how far they may be off."""
+        return {"bars": descriptor.bars, "error": np.asarray(descriptor.error)}
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Diagram:
+        """Return the diagram of these bars."""
+        return Diagram(arrays["bars"], float(arrays["error"]))
 
     def compare(self, first: Diagram, second: Diagram) -> float:
         """Return the bottleneck distance between two diagrams."""
