@@ -39,7 +39,7 @@ class TestMTD:
         P, Q = clouds(seed)
         expected = (textbook(P, Q) + textbook(Q, P)) / 2
         assert expected > 0
-        assert ua.distance(P, Q, "mtd") == pytest.approx(expected, rel=1e-6)
+        assert ua.distance(P, Q, "mtd") == pytest.approx(expected, rel=1e-8)
 
     def test_averages_rounds_of_batches(self, seed):
         P, Q = clouds(seed)
@@ -50,7 +50,7 @@ class TestMTD:
             for i, j in zip(rows, columns, strict=True)
         ]
         assert {len(i) for i in [*rows, *columns]} == {8}
-        assert ua.distance(P, Q, method) == pytest.approx(np.mean(expected), rel=1e-6, abs=1e-6)
+        assert ua.distance(P, Q, method) == pytest.approx(np.mean(expected), rel=1e-8, abs=1e-12)
 
     @pytest.mark.parametrize("d", [1, 3, 30])
     def test_the_points_left_out_change_nothing(self, seed, d):

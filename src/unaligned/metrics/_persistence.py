@@ -11,13 +11,14 @@ from scipy.spatial.distance import cdist
 
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..errors import MissingExtraError
+from ..errors import InputError, MissingExtraError
 from ._points import dense_points
 
 # Beyond, a matrix product is cheaper than a loop over differences.
 _FEW_FEATURES = 16
 # Where ‖x - y‖² is this small against ‖x‖² + ‖y‖², the product has lost 6 of its 16 digits.
 _CANCELLED = 1e-6
+_MOST_RANKS = 2**24  # from here on single precision skips whole numbers
 
 
 def optional(package: str, distance: str) -> Any:
@@ -62,7 +63,11 @@ def distance_matrix(dataset: Dataset) -> FloatArray:
 
 def rips_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
     """Return the Vietoris-Rips bars of one dimension of a distance matrix, by ripser."""
-    return _ripser(distances, float(distances.max()), dimension, distance)
+    first, second = np.triu_indices(len(distances), 1)
+    levels, ranks = _ranked(distances[first, second], distance)
+    filtration = np.zeros(distances.shape, dtype=np.float32)
+    filtration[first, second] = filtration[second, first] = ranks
+    return _ripser(filtration, levels, dimension, distance)
 
 
 def collapsed_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
@@ -89,20 +94,30 @@ def collapsed_bars(distances: FloatArray, dimension: int, distance: str) -> Floa
     entries = distances[first, second]
     graph = sparse.coo_matrix((entries, (first, second)), shape=distances.shape)
     left = reduce_graph(graph)
-    return _ripser(left, float(distances.max()), dimension, distance)
+    levels, left.data = _ranked(left.data, distance)
+    return _ripser(left, levels, dimension, distance)
 
 
-def _ripser(filtration: Any, largest: float, dimension: int, distance: str) -> FloatArray:
-    """Return ripser's bars of distances, dense or the edges there are, in any unit."""
+def _ranked(entries: FloatArray, distance: str) -> tuple[FloatArray, FloatArray]:
+    """Return the values that occur, after a 0 for the points, and which of them each entry is.
+
+    Bars depend on the order of distances only. ripser counts in single precision, which holds
+    whole numbers exactly where it would round distances, so it is given their ranks.
+    """
+    values, ranks = np.unique(entries, return_inverse=True)
+    if values.size >= _MOST_RANKS:
+        raise InputError(
+            f"distance {distance!r} has {values.size} different distances between points to "
+            f"order, and ripser tells {_MOST_RANKS} apart. Give n_landmarks=5000 or fewer."
+        )
+    return np.concatenate([[0.0], values]), ranks.astype(np.float64) + 1.0
+
+
+def _ripser(filtration: Any, levels: FloatArray, dimension: int, distance: str) -> FloatArray:
+    """Return ripser's bars of ranked distances, dense or the edges there are, as distances."""
     ripser = optional("ripser", distance).ripser
-    # Single precision ends at 1e38: a power of two as unit keeps every bit.
-    unit = 2.0 ** np.frexp(largest)[1]
-    scaled = filtration / unit
-    if sparse.issparse(scaled):
-        tiny = float(np.finfo(np.float32).tiny)
-        scaled.data = np.maximum(scaled.data, tiny)  # a stored zero is no edge
-    found = ripser(scaled, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
-    bars: FloatArray = unit * found.astype(np.float64)
+    found = ripser(filtration, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
+    bars: FloatArray = np.append(levels, np.inf)[np.minimum(found, levels.size).astype(np.int64)]
     return bars
 
 
