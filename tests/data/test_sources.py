@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from unaligned.data.sources import ArrayRows, GeneratedRows, NpyRows, as_source
+from unaligned.data.files import NpyRows, as_source
+from unaligned.data.sources import ArrayRows, GeneratedRows
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
 
 POINTS = np.random.default_rng(0).normal(size=(1000, 5)).astype(np.float32)

@@ -12,6 +12,7 @@ from unaligned.errors import AccuracyWarning
 from unaligned.operators.bandwidth import Scale
 from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.gaussian import GaussianAffinity
+from unaligned.operators.passes import RowPasses
 from unaligned.operators.streamed import StreamedAffinity
 from unaligned.spectra import _stream, compute
 from unaligned.spectra.landmarks import Landmarks
@@ -113,7 +114,10 @@ def test_other_solvers_and_kernels_get_the_points_in_memory(always):
 def test_the_streamed_operator_is_the_gaussian_one():
     points = TORI["9 features"][:500]
     source = GeneratedRows(lambda: np.array_split(points, 3))
-    streamed, dense = StreamedAffinity(source, Scale(9.0)), GaussianAffinity(points, 9.0)
+    streamed, dense = (
+        StreamedAffinity(RowPasses(source), Scale(9.0)),
+        GaussianAffinity(points, 9.0),
+    )
     np.testing.assert_allclose(streamed.to_dense(), dense.to_dense(), atol=1e-13)
     vectors = np.random.default_rng(0).normal(size=(500, 3))
     np.testing.assert_allclose(streamed @ vectors, dense @ vectors, atol=1e-11)

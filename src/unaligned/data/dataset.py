@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from scipy import sparse
 from .. import _check
 from ..errors import DataWarning, InputError, warn
 from .convert import is_network, to_values
+from .derived import FiniteRows, MappedRows
+from .files import as_source
 from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
-from .sources import ArrayRows, FiniteRows, MappedRows, RowSource, as_source
+from .sources import ArrayRows, RowSource
 from .validate import require_symmetric, rows_not_finite
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
@@ -163,7 +165,7 @@ class Dataset:
         source = self.values if isinstance(self.values, RowSource) else ArrayRows(self.values)
         if not self.preprocess:
             return source
-        return MappedRows(source, lambda block: apply_steps(block, self.preprocess))
+        return MappedRows(source, partial(apply_steps, steps=self.preprocess))
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""

@@ -105,7 +105,7 @@ class Progress:
         except KeyboardInterrupt:
             far = " ".join(word for word in (f"{task.done} of {task.total}", unit) if word)
             raise KeyboardInterrupt(
-                f"Stopped by Ctrl-C while {description}: {far} done, and nothing kept."
+                f"Stopped by Ctrl-C while {description}: {far} done."
             ) from None
         finally:
             if outermost is not None:
