@@ -113,8 +113,99 @@ def plain_crosslid(x: np.ndarray, y: np.ndarray) -> float:
     return 0.5 * (one_way(x, y) + one_way(y, x))
 
 
+def operator(x: np.ndarray) -> np.ndarray:
+    """Return W of Eqs. 1-4 as one would write it."""
+    from scipy.spatial.distance import cdist
+
+    squared = cdist(x, x, "sqeuclidean")
+    K = np.exp(-squared / (2 * np.median(squared)))
+    density = K.sum(axis=1)
+    K /= np.outer(density, density)
+    root = np.sqrt(K.sum(axis=1))
+    return K / np.outer(root, root)
+
+
+def spectra(x: np.ndarray, y: np.ndarray, k: int) -> list[np.ndarray]:
+    from scipy.linalg import eigvalsh
+
+    n = len(x) - 1
+    return [eigvalsh(operator(z), subset_by_index=[n - k + 1, n])[::-1] for z in (x, y)]
+
+
+def plain_les(x: np.ndarray, y: np.ndarray) -> float:
+    first, second = (np.log(np.maximum(values, 0) + 1e-8) for values in spectra(x, y, 200))
+    return float(np.linalg.norm(first - second))
+
+
+def plain_imd_diffusion(x: np.ndarray, y: np.ndarray) -> float:
+    t = np.logspace(-1, 1, 256)[:, None]
+    first, second = ((np.maximum(v, 0) ** t).sum(axis=1) for v in spectra(x, y, 200))
+    return float(np.max(np.exp(-2 * (t + 1 / t))[:, 0] * np.abs(first - second)))
+
+
+def plain_shape_dna(x: np.ndarray, y: np.ndarray) -> float:
+    first, second = ((1 - v) / (1 - v[1]) for v in spectra(x, y, 50))
+    return float(np.linalg.norm(first[1:] - second[1:]))
+
+
+def plain_netlsd(x: np.ndarray, y: np.ndarray) -> float:
+    from scipy.linalg import eigvalsh
+    from scipy.sparse.csgraph import laplacian
+    from sklearn.neighbors import kneighbors_graph
+
+    def heat(z: np.ndarray) -> np.ndarray:
+        graph = kneighbors_graph(z, 5)
+        graph = graph.maximum(graph.T)
+        values = eigvalsh(laplacian(graph, normed=True).toarray())
+        return np.exp(-np.logspace(-2, 2, 250)[:, None] * values).mean(axis=1)
+
+    return float(np.linalg.norm(heat(x) - heat(y)))
+
+
+def regular(x: np.ndarray) -> np.ndarray:
+    return operator(x) + 1e-8 * np.eye(len(x))
+
+
+def plain_euclidean(x: np.ndarray, y: np.ndarray) -> float:
+    return float(np.linalg.norm(regular(x) - regular(y)))
+
+
+def plain_log_euclidean(x: np.ndarray, y: np.ndarray) -> float:
+    from scipy.linalg import eigh
+
+    def logarithm(W: np.ndarray) -> np.ndarray:
+        values, U = eigh(W)
+        return (U * np.log(values)) @ U.T
+
+    return float(np.linalg.norm(logarithm(regular(x)) - logarithm(regular(y))))
+
+
+def plain_affine_invariant(x: np.ndarray, y: np.ndarray) -> float:
+    from scipy.linalg import eigvalsh
+
+    return float(np.linalg.norm(np.log(eigvalsh(regular(x), regular(y)))))
+
+
+def plain_spectral_gw(x: np.ndarray, y: np.ndarray) -> float:
+    from scipy.linalg import eigh
+
+    (v1, U1), (v2, U2) = eigh(regular(x)), eigh(regular(y))
+    return max(
+        np.exp(-(t + 1 / t)) * float(np.linalg.norm((U1 * v1**t) @ U1.T - (U2 * v2**t) @ U2.T))
+        for t in np.logspace(-1, 1, 256)
+    )
+
+
 # name of the distance -> its plain use; "name, variant" where there are several.
 TABLE: dict[str, Row] = {
+    "les": Row(plain_les, repeats=5, rtol=1e-3),
+    "imd-diffusion": Row(plain_imd_diffusion, repeats=5),
+    "shape-dna": Row(plain_shape_dna, repeats=5),
+    "netlsd": Row(plain_netlsd, repeats=5),
+    "euclidean": Row(plain_euclidean),
+    "log-euclidean": Row(plain_log_euclidean, repeats=5, rtol=1e-4),
+    "affine-invariant": Row(plain_affine_invariant, repeats=5, rtol=1e-3),
+    "spectral-gw": Row(plain_spectral_gw, repeats=1),
     "wasserstein": Row(plain_wasserstein),
     "gromov-wasserstein": Row(plain_gromov, repeats=3),
     "mmd": Row(plain_mmd),

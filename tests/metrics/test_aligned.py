@@ -49,6 +49,21 @@ def test_affine_invariance(seed):
         assert between(*inverses, name) == pytest.approx(between(first, second, name), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_affine_invariance_keeps_its_digits_where_operators_are_nearly_singular(seed):
+    # A common congruence leaves the ratios of the scales as generalised eigenvalues.
+    rng = np.random.default_rng(seed)
+    scales = [rng.permutation(np.logspace(0, -7, 12)) for _ in range(2)]
+    A = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    first, second = ((A * scale) @ A.T for scale in scales)
+    expected = np.linalg.norm(np.log(scales[0] / scales[1]))
+    forward, backward = (
+        between(*pair, "affine-invariant") for pair in ((first, second), (second, first))
+    )
+    assert forward == pytest.approx(expected, rel=1e-6)
+    assert forward == pytest.approx(backward, rel=1e-9)
+
+
 @pytest.mark.parametrize("gamma", [None, 1e-4])
 @pytest.mark.parametrize("seed", range(3))
 def test_points_become_regularised_operators(seed, gamma):

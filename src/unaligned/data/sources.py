@@ -27,7 +27,7 @@ HERE_BYTES = 1 << 28  # what is not larger may be brought into memory as a whole
 
 
 class RowSummary(NamedTuple):
-    """What one pass over all rows tells: a hash, rows that are not finite, mean, peak."""
+    """What one pass over all rows tells: a hash, bad rows, mean, peak and the first row."""
 
     digest: str
     n_bad: int
