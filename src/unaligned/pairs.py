@@ -10,7 +10,7 @@ import numpy as np
 
 from ._check import FloatArray
 from .data.chunks import DaskRows
-from .data.dataset import Dataset
+from .data.dataset import Dataset, Identity
 from .engine import Engine, Threads, collect
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
@@ -30,17 +30,17 @@ def fill(
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
     everything = [*rows.values(), *(columns or {}).values()]
-    fresh: dict[tuple[Any, ...], Dataset] = {}
+    fresh: dict[Identity, Dataset] = {}  # the same data is described once, so d(A, A) is 0
     for item in everything:
         if isinstance(item, Dataset):
-            fresh.setdefault(_identity(item), item)
+            fresh.setdefault(item.identity, item)
     described = describe_all(method, list(fresh.values()), seed, engine)
     known = dict(zip(fresh, described, strict=True))
 
     def descriptor(item: Any) -> Any:
         if not isinstance(item, Dataset):
             return item
-        found = known[_identity(item)]
+        found = known[item.identity]
         return replace(found, name=item.name) if isinstance(found, Signature) else found
 
     method, settled = method.settle([descriptor(item) for item in everything])
@@ -144,8 +144,3 @@ def _compare(
     method, first, second = shared
     a, b = first[pair[0]], second[pair[1]]
     return method.compare(a, b), method.error_bound(a, b)
-
-
-def _identity(dataset: Dataset) -> tuple[Any, ...]:
-    """Return what decides a descriptor: the same data is described once, so d(A, A) is 0."""
-    return (dataset.fingerprint, dataset.preprocess)

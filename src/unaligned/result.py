@@ -119,7 +119,7 @@ class Comparison:
             raise InputError(
                 f"This comparison cannot grow: distance {self.distance_name!r} has settings or "
                 "descriptors that the file could not hold (an object or a function among its "
-                "options, or no signatures). Run compare() on all datasets again."
+                "options, or the data itself). Run compare() on all datasets again."
             )
         if not isinstance(datasets, Mapping):
             raise InputTypeError(
@@ -232,9 +232,10 @@ class Comparison:
         return axes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison and its signatures to one file, atomically and without pickle."""
+        """Write the comparison and its descriptors to one file, atomically and without pickle."""
         arrays = {"distances": self.distances, "error_bounds": self.error_bounds}
         signatures: list[Any] = []
+        descriptors: list[Any] = []
         header = {
             "names": self.names,
             "reference_names": self.reference_names,
@@ -245,6 +246,7 @@ class Comparison:
             "is_square": self.is_square,
             "preparation": dict(self.preparation),
             "signatures": signatures,
+            "descriptors": descriptors,
         }
         for side, store in (("row", self._descriptors), ("column", self._references)):
             for name, item in store.items():
@@ -252,6 +254,9 @@ class Comparison:
                     part, values = item.to_parts()
                     arrays |= {f"{len(signatures)}_{key}": v for key, v in values.items()}
                     signatures.append([side, name, part])
+                elif self.distance is not None and (kept := self.distance.to_arrays(item)):
+                    arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
+                    descriptors.append([side, name, list(kept)])
         write_archive(path, _FORMAT, header, arrays)
 
     @staticmethod
@@ -293,6 +298,9 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         stores[side][name] = Signature.from_parts(part, own)
     restorable = header["restorable"]
     method = resolve_distance(header["distance"], header["options"]) if restorable else None
+    if method is not None:
+        for number, (side, name, keys) in enumerate(header.get("descriptors", ())):
+            stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
     return Comparison(
         tuple(header["names"]),
         tuple(header["reference_names"]),

@@ -91,4 +91,5 @@ def _joined(parts: Sequence[RowSummary], sizes: Sequence[int]) -> RowSummary:
         int(bad[0]) if bad else -1,
         np.average(means, axis=0, weights=np.maximum(counts, 1e-300)),
         max(part.peak for part in parts),
+        next(part.first for part in parts if part.first.size),
     )

@@ -25,13 +25,14 @@ BLOCK_BYTES = 1 << 23
 
 
 class RowSummary(NamedTuple):
-    """What one pass over all rows tells: a hash, rows that are not finite, mean and peak."""
+    """What one pass over all rows tells: a hash, bad rows, mean, peak and the first row."""
 
     digest: str
     n_bad: int
     first_bad: int
     mean: FloatArray
     peak: float
+    first: FloatArray
 
 
 class Part(NamedTuple):
@@ -121,9 +122,11 @@ class RowSource(ABC):
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"points:{self.shape}".encode())
         sums, peak, n_bad, first_bad, seen = np.zeros(self.n_features), 0.0, 0, -1, 0
+        first = np.empty((0, self.n_features))
         for block in self.blocks():
             values = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
             digest.update(values.data)
+            first = first if first.size else values[:1].copy()
             bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
             if bad.size:
                 first_bad = seen + int(bad[0]) if first_bad < 0 else first_bad
@@ -132,7 +135,7 @@ class RowSource(ABC):
             peak = max(peak, float(np.abs(values).max(initial=0.0)))
             n_bad, seen = n_bad + bad.size, seen + block.shape[0]
         mean = sums / max(seen - n_bad, 1)
-        return RowSummary(digest.hexdigest(), int(n_bad), first_bad, mean, peak)
+        return RowSummary(digest.hexdigest(), int(n_bad), first_bad, mean, peak, first)
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows as float64, in the order asked for; one pass over the source."""

@@ -17,9 +17,10 @@ from .blas import available_cores as available_cores
 from .blas import one_blas as one_blas
 from .blas import resolve_jobs as resolve_jobs
 from .cluster import Cluster
-from .processes import Processes
+from .processes import Processes as Processes
 from .progress import Progress
 from .progress import Task as Task
+from .progress import steps as steps
 from .threads import Threads as Threads
 
 EngineLike: TypeAlias = Any  # None, "processes", a dask.distributed.Client, an address

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InputTypeError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
+
+Item = TypeVar("Item")
+
+# Whose bars are shown around the work of this thread: loops deep inside of it tell them how far
+# they are, and nothing in between has to hand that on.
+_AROUND: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 class Task:
@@ -92,6 +99,7 @@ class Progress:
         task = Task(description, total, self._shown() if visible else None)
         with self._lock:
             self._under_way += 1
+        outermost = None if _AROUND.get() is self else _AROUND.set(self)
         try:
             yield task
         except KeyboardInterrupt:
@@ -100,6 +108,8 @@ class Progress:
                 f"Stopped by Ctrl-C while {description}: {far} done."
             ) from None
         finally:
+            if outermost is not None:
+                _AROUND.reset(outermost)
             with self._lock:
                 self._under_way -= 1
             if self._under_way:  # a part of something larger, which goes on
@@ -125,3 +135,21 @@ class Progress:
                 self._bars = RichProgress(*columns, TimeRemainingColumn(), console=console)
                 self._bars.start()
             return self._bars
+
+
+def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]:
+    """Yield the items, and show how many are done where bars are shown around this work.
+
+    Examples
+    --------
+    >>> list(steps("abc", 3, "rounds"))
+    ['a', 'b', 'c']
+    """
+    around = _AROUND.get()
+    if around is None:
+        yield from items
+        return
+    with around.task(description, total, unit=description) as advance:
+        for item in items:
+            yield item
+            advance()

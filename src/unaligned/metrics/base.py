@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
+
+import numpy.typing as npt
 
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
@@ -74,6 +76,14 @@ class Distance(ABC):
     @abstractmethod
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return the descriptor of one dataset."""
+
+    def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
+        """Return a descriptor as arrays for a file; None where it is the data, or a signature."""
+        return None
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+        """Return the descriptor that `to_arrays` took apart."""
+        raise NotImplementedError(f"{self.name!r} keeps no descriptors of its own.")
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
         """Return the distance and all descriptors with what only they together decide."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from .. import _check
@@ -125,6 +126,14 @@ class ShapeDNA(SpectralDistance):
             return surface_eigenvalues(vertices, faces, k, dataset.generator(seed))
         except DegenerateDataError as error:
             raise DegenerateDataError(f"{dataset.label}: {error}") from error
+
+    def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
+        """Return the eigenvalues of a surface; signatures are kept as such."""
+        return {"values": descriptor} if self.laplacian == "robust" else None
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
+        """Return the eigenvalues of a surface."""
+        return arrays["values"]
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
         """Settle γ where it is `"auto"` and there are signatures."""
