@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .comparison import signature as signature
     from .data.dataset import Dataset as Dataset
     from .diagnosis import diagnose as diagnose
+    from .estimation import estimate as estimate
     from .result import Comparison as Comparison
     from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
     from .spectra.bounds import log_hilbert_schmidt as log_hilbert_schmidt
@@ -36,6 +37,7 @@ _HOME = {
     "compare": "comparison",
     "diagnose": "diagnosis",
     "distance": "comparison",
+    "estimate": "estimation",
     "log_euclidean_bounds": "spectra.bounds",
     "log_hilbert_schmidt": "spectra.bounds",
     "signature": "comparison",
