@@ -20,6 +20,7 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
     "--window-size=1280,900",
+    "about:blank",  # not the page of new tabs, which asks for much
 )
 
 

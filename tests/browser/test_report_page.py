@@ -110,7 +110,7 @@ def requests(browser):
         json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
     ]
     sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    ours = [event for event in sent if not event["documentURL"].startswith("chrome:")]
+    ours = [event for event in sent if not event["documentURL"].startswith("chrome")]
     return [event["request"]["url"] for event in ours]
 
 
