@@ -233,25 +233,27 @@ def _streamed(probes: _Probes) -> Estimate:
     """Return the cost of rows that are read by blocks."""
     n, k, d = probes.n, probes.k, probes.dataset.n_features
     pair = probes.run(Landmarks())
-    foreseen = _foreseen(pair, min(n, SAMPLE_ROWS))
-    rank = min(foreseen, default_budget(k))
+    effort = _foreseen(pair, min(n, SAMPLE_ROWS))
+    by_name = resolve_solver(probes.settings.solver, probes.settings.sketch_size).name
+    slowly = by_name == "auto" and effort > affordable_streamed(n, d, k)
+    rank = min(effort, default_budget(k))
     prices = [landmark_price(p.n_rows, p.effort) for p in pair]
-    choosing = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
-    measured = measure(probes.dataset, probes.settings.kernel.bandwidth, rank)
-    by_name = resolve_solver(probes.settings.solver).name
-    if by_name == "auto" and foreseen > affordable_streamed(n, d, k):
+    seconds = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
+    rates = measure(probes.dataset, probes.settings.kernel.bandwidth, 1 if slowly else rank)
+    if slowly:
         pair = probes.run(Krylov())
+        effort = _foreseen(pair, n)
         prices = [krylov_price(p.n_rows, k, tiled=False, columns=p.effort) for p in pair]
-        columns = _foreseen(pair, n)
-        full = krylov_price(n, k, tiled=True, columns=columns)
-        seconds = _carried([p.solver for p in pair], prices, full) + measured.scale
-        memory, told = _memory("krylov", n, columns, True, median=True), ("krylov", columns)
+        full = krylov_price(n, k, tiled=True, columns=effort)
+        seconds += _carried([p.solver for p in pair], prices, full) + rates.scale
+        memory = _memory(Krylov.name, n, effort, True, median=True)
     else:
-        seconds, memory = measured.seconds(n, k), measured.memory_bytes
-        told = ("landmarks", rank)
-    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {measured.n_rows} rows"
-    reason = rows + _told(told[0], pair[1].effort, told[1])
-    return Estimate(told[0], choosing + seconds, memory, n, d, k, reason)
+        effort, memory = rank, rates.memory_bytes
+        seconds += rates.seconds(n, k)
+    solver = Krylov.name if slowly else Landmarks.name
+    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {rates.n_rows} rows"
+    reason = rows + _told(solver, pair[1].effort, effort)
+    return Estimate(solver, seconds, memory, n, d, k, reason)
 
 
 def _foreseen(pair: tuple[_Probe, _Probe], n: int) -> int:
