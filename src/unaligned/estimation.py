@@ -201,7 +201,8 @@ def _in_memory(probes: _Probes) -> Estimate:
     )
     definite = points and kernel.n_neighbors is None
     solver, pair = _chosen(probes, definite=definite, tiled=tiled)
-    foreseen = pair[1].effort if solver == Nystrom.name else _foreseen(pair, n)
+    share = {Nystrom.name: 0.0, Krylov.name: 0.5}.get(solver, 1.0)
+    foreseen = _foreseen(pair, n, share)
     prices = [_price(solver, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)]
     seconds = _carried(
         [p.solver for p in pair], prices, _price(solver, n, k, foreseen, tiled)
@@ -242,7 +243,7 @@ def _streamed(probes: _Probes) -> Estimate:
     rates = measure(probes.dataset, probes.settings.kernel.bandwidth, 1 if slowly else rank)
     if slowly:
         pair = probes.run(Krylov())
-        effort = _foreseen(pair, n)
+        effort = _foreseen(pair, n, 0.5)
         prices = [krylov_price(p.n_rows, k, tiled=False, columns=p.effort) for p in pair]
         full = krylov_price(n, k, tiled=True, columns=effort)
         seconds += _carried([p.solver for p in pair], prices, full) + rates.scale
@@ -256,13 +257,17 @@ def _streamed(probes: _Probes) -> Estimate:
     return Estimate(solver, seconds, memory, n, d, k, reason)
 
 
-def _foreseen(pair: tuple[_Probe, _Probe], n: int) -> int:
-    """Return how many landmarks or columns N rows need if that goes on growing as it did."""
+def _foreseen(pair: tuple[_Probe, _Probe], n: int, share: float = 1.0) -> int:
+    """Return how many landmarks or columns N rows need if that goes on growing as it did.
+
+    `share` is how much of the growth goes on: all for landmarks; half for columns, which stop
+    growing once the eigenvalues that matter have settled.
+    """
     first, second = pair
     if first.n_rows == second.n_rows:  # all rows there are, or all of them were needed
         return n
     growth = np.log(max(second.effort / first.effort, 1.0)) / np.log(second.n_rows / first.n_rows)
-    return int(min(second.effort * (n / second.n_rows) ** growth, n))
+    return int(min(second.effort * (n / second.n_rows) ** (share * growth), n))
 
 
 def _price(solver: str, n: int, k: int, effort: int, tiled: bool) -> float:

@@ -91,7 +91,7 @@ def _memory(rank: int, n_features: int) -> int:
     choosing = 8 * SAMPLE_ROWS * rank * 5 // 4
     per_thread = 8 * rank * (3 * 1024 + 3 * rank)
     references = 16 * reference_count(n_features) * n_features
-    return max(choosing, thread_count() * per_thread + 8 * rank * rank) + references + (1 << 25)
+    return max(choosing, thread_count() * per_thread + 8 * rank * rank) + references + (1 << 24)
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
