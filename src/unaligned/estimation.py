@@ -201,7 +201,8 @@ def _in_memory(probes: _Probes) -> Estimate:
     )
     definite = points and kernel.n_neighbors is None
     solver, pair = _chosen(probes, definite=definite, tiled=tiled)
-    foreseen = pair[1].effort if solver == Nystrom.name else _foreseen(pair, n)
+    share = {Nystrom.name: 0.0, Krylov.name: 0.5}.get(solver, 1.0)
+    foreseen = _foreseen(pair, n, share)
     prices = [_price(solver, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)]
     seconds = _carried(
         [p.solver for p in pair], prices, _price(solver, n, k, foreseen, tiled)
@@ -233,34 +234,40 @@ def _streamed(probes: _Probes) -> Estimate:
     """Return the cost of rows that are read by blocks."""
     n, k, d = probes.n, probes.k, probes.dataset.n_features
     pair = probes.run(Landmarks())
-    foreseen = _foreseen(pair, min(n, SAMPLE_ROWS))
-    rank = min(foreseen, default_budget(k))
+    effort = _foreseen(pair, min(n, SAMPLE_ROWS))
+    by_name = resolve_solver(probes.settings.solver, probes.settings.sketch_size).name
+    slowly = by_name == "auto" and effort > affordable_streamed(n, d, k)
+    rank = min(effort, default_budget(k))
     prices = [landmark_price(p.n_rows, p.effort) for p in pair]
-    choosing = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
-    measured = measure(probes.dataset, probes.settings.kernel.bandwidth, rank)
-    by_name = resolve_solver(probes.settings.solver).name
-    if by_name == "auto" and foreseen > affordable_streamed(n, d, k):
+    seconds = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
+    rates = measure(probes.dataset, probes.settings.kernel.bandwidth, 1 if slowly else rank)
+    if slowly:
         pair = probes.run(Krylov())
+        effort = _foreseen(pair, n, 0.5)
         prices = [krylov_price(p.n_rows, k, tiled=False, columns=p.effort) for p in pair]
-        columns = _foreseen(pair, n)
-        full = krylov_price(n, k, tiled=True, columns=columns)
-        seconds = _carried([p.solver for p in pair], prices, full) + measured.scale
-        memory, told = _memory("krylov", n, columns, True, median=True), ("krylov", columns)
+        full = krylov_price(n, k, tiled=True, columns=effort)
+        seconds += _carried([p.solver for p in pair], prices, full) + rates.scale
+        memory = _memory(Krylov.name, n, effort, True, median=True)
     else:
-        seconds, memory = measured.seconds(n, k), measured.memory_bytes
-        told = ("landmarks", rank)
-    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {measured.n_rows} rows"
-    reason = rows + _told(told[0], pair[1].effort, told[1])
-    return Estimate(told[0], choosing + seconds, memory, n, d, k, reason)
+        effort, memory = rank, rates.memory_bytes
+        seconds += rates.seconds(n, k)
+    solver = Krylov.name if slowly else Landmarks.name
+    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {rates.n_rows} rows"
+    reason = rows + _told(solver, pair[1].effort, effort)
+    return Estimate(solver, seconds, memory, n, d, k, reason)
 
 
-def _foreseen(pair: tuple[_Probe, _Probe], n: int) -> int:
-    """Return how many landmarks or columns N rows need if that goes on growing as it did."""
+def _foreseen(pair: tuple[_Probe, _Probe], n: int, share: float = 1.0) -> int:
+    """Return how many landmarks or columns N rows need if that goes on growing as it did.
+
+    `share` is how much of the growth goes on: all for landmarks; half for columns, which stop
+    growing once the eigenvalues that matter have settled.
+    """
     first, second = pair
     if first.n_rows == second.n_rows:  # all rows there are, or all of them were needed
         return n
     growth = np.log(max(second.effort / first.effort, 1.0)) / np.log(second.n_rows / first.n_rows)
-    return int(min(second.effort * (n / second.n_rows) ** growth, n))
+    return int(min(second.effort * (n / second.n_rows) ** (share * growth), n))
 
 
 def _price(solver: str, n: int, k: int, effort: int, tiled: bool) -> float:

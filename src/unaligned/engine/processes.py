@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -43,18 +45,31 @@ class Processes(Engine):
 
         pool = get_reusable_executor(self.n_workers)
         n_threads = max(1, available_cores() // self.n_workers)
+        sent: deque[Any] = deque(maxlen=2 * self.n_workers)
         with _said(), _file((function, shared)) as path:
+
+            def submit(item: Any) -> Any:
+                sent.append(pool.submit(_job, path, n_threads, item))
+                return sent[-1]
+
             try:
-                futures = in_order(
-                    lambda item: pool.submit(_job, path, n_threads, item),
-                    items,
-                    lambda: 2 * self.n_workers,
-                )
-                for future in futures:
+                for future in in_order(submit, items, lambda: 2 * self.n_workers):
                     yield future.result()
             except BaseException:
+                _wait_until_taken(sent)
                 pool.shutdown(wait=False, kill_workers=True)
                 raise
+
+
+def _wait_until_taken(futures: Iterable[Any], patience: float = 1.0) -> None:
+    """Wait until the pool has taken what it was given.
+
+    loky 3.6 stumbles over work that it has not looked at when it is told to end its processes.
+    """
+    until = time.monotonic() + patience
+    for future in futures:
+        while not (future.running() or future.done()) and time.monotonic() < until:
+            time.sleep(0.001)
 
 
 def _job(path: str, n_threads: int, item: Any) -> tuple[Any, list[Note]]:
