@@ -109,7 +109,7 @@ def test_preprocessed_chunks_stay_on_the_cluster(client, tmp_path, monkeypatch):
 
 def test_a_killed_worker_changes_nothing(tmp_path):
     distributed = pytest.importorskip("dask.distributed")
-    path = npy(tmp_path, np.tile(POINTS, (33, 1)))
+    path = npy(tmp_path, np.tile(POINTS, (14, 1)))
     here = signature(path, bandwidth="mean")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
