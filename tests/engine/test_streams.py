@@ -96,8 +96,9 @@ def test_processes_give_the_answer_of_threads(make, tmp_path):
 
 def test_preprocessed_chunks_stay_on_the_cluster(client, tmp_path, monkeypatch):
     source = dask(tmp_path, POINTS)
-    here = signature(source, preprocess="arcsinh:5")
-    dataset = ua.Dataset.from_source(source, preprocess="arcsinh:5")
+    steps = ("arcsinh:5", "standardize", "pca:3")
+    here = signature(source, preprocess=steps)
+    dataset = ua.Dataset.from_source(source, preprocess=steps)
 
     def refuse(*_):
         raise AssertionError("all rows were brought here")
