@@ -37,14 +37,19 @@ def run(datasets: list[np.ndarray], **options: Any) -> tuple[float, np.ndarray]:
 def main(count: int) -> None:
     rng = np.random.default_rng(0)
     datasets = [rng.normal(size=(2000, 10)) for _ in range(count)]
-    results = {"one thread": run(datasets, n_jobs=1), "two threads": run(datasets, n_jobs=2)}
-    results["two processes"] = run(datasets, engine="processes", n_jobs=2)
+    results: dict[str, tuple[float, np.ndarray]] = {}
+
+    def note(name: str, **options: Any) -> None:
+        seconds, distances = results[name] = run(datasets, **options)
+        apart = np.abs(distances - results["one thread"][1]).max()
+        print(f"{name:18} {seconds:7.2f} s   {apart:.0e} from one thread", flush=True)
+
+    note("one thread", n_jobs=1)
+    note("two threads", n_jobs=2)
+    note("two processes", engine="processes", n_jobs=2)
     for n_workers in (1, 2):
         with cluster(n_workers) as client:
-            results[f"Dask, workers: {n_workers}"] = run(datasets, engine=client)
-    for name, (seconds, distances) in results.items():
-        apart = np.abs(distances - results["one thread"][1]).max()
-        print(f"{name:18} {seconds:7.2f} s   {apart:.0e} from one thread")
+            note(f"Dask, workers: {n_workers}", engine=client)
     one, two = (results[f"Dask, workers: {n}"][0] for n in (1, 2))
     print(f"{count} datasets of 2000 × 10: two workers are {one / two:.2f} × faster (bar 1.5)")
 

@@ -90,6 +90,15 @@ def test_memory_is_foreseen_roughly(name, solver):
     assert 0.2 * most[0] < foreseen < 20 * most[0] + 2**27
 
 
+def test_a_heavy_tail_is_foreseen(monkeypatch):
+    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    points = RNG.normal(size=(4500, 12))
+    options = {"n_eigenvalues": 100, "bandwidth": "mean"}
+    found = ua.estimate(points, **options)
+    assert found.solver == ua.signature(points, **options).stats["chosen"] == "krylov"
+    assert ua.estimate(points, solver="landmarks", **options).solver == "landmarks"
+
+
 def test_it_never_looks_at_more_than_a_few_rows(monkeypatch):
     sizes = []
     original = compute.compute_signature

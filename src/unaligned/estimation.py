@@ -33,8 +33,10 @@ from .spectra.compute import (
     require_enough,
     streams,
 )
+from .spectra.exact import Exact
 from .spectra.krylov import Krylov
 from .spectra.landmarks import Landmarks, default_budget
+from .spectra.nystrom import Nystrom
 
 # Rows of the larger probe: landmarks of a smooth set are nearly all found in so many.
 PROBE_ROWS = 2400
@@ -168,19 +170,20 @@ class _Probes:
         self.sample = dataset.subsample(size, np.random.default_rng(0))
         half = self.sample.subsample(max(size // 2, min(size, 16)), np.random.default_rng(1))
         self.parts = (half, self.sample)
-        self._run(half.subsample(min(16, half.n_samples), np.random.default_rng(2)), "exact")
+        self._run(half.subsample(min(16, half.n_samples), np.random.default_rng(2)), Exact())
 
-    def run(self, solver: str | EigenSolver) -> tuple[_Probe, _Probe]:
+    def run(self, solver: EigenSolver) -> tuple[_Probe, _Probe]:
         """Return what a solver takes on both; with landmarks for all rows the second is spared."""
         first = self._run(self.parts[0], solver)
         if first.effort >= first.n_rows and isinstance(solver, Landmarks):
             return first, first
         return first, self._run(self.parts[1], solver)
 
-    def _run(self, part: Dataset, solver: str | EigenSolver) -> _Probe:
-        sketch = self.settings.sketch_size if solver == "nystrom" else None
+    def _run(self, part: Dataset, solver: EigenSolver) -> _Probe:
         k = min(self.k, part.n_samples)
-        settings = replace(self.settings, solver=solver, n_eigenvalues=k, sketch_size=sketch)
+        if isinstance(solver, Nystrom) and solver.sketch_size is not None:
+            solver = replace(solver, sketch_size=min(solver.sketch_size, part.n_samples))
+        settings = replace(self.settings, solver=solver, n_eigenvalues=k, sketch_size=None)
         with collected():  # whatever is to be said of the accuracy, `signature` says it
             stats = compute_signature(part, settings, 0).stats
         effort = stats.get("landmarks", stats.get("columns", stats.get("sketch_size", k)))
@@ -191,76 +194,80 @@ class _Probes:
 def _in_memory(probes: _Probes) -> Estimate:
     """Return the cost of rows that are all in memory."""
     n, k, kernel = probes.n, probes.k, probes.settings.kernel
-    wanted = resolve_solver(probes.settings.solver, probes.settings.sketch_size)
     points = probes.dataset.kind == "points" and is_euclidean(kernel.metric)
     sizes = [n, *(part.n_samples for part in probes.parts)]
     tiled, *probed = (
         points and storage_for(size, kernel.memory_limit) == "tiled" for size in sizes
     )
-    pair, foreseen = None, 0
-    if wanted.name == "auto":
-        definite = probes.dataset.kind == "points" and points and kernel.n_neighbors is None
-        choice = choose(n, k, definite=definite, tiled=tiled)
-        wanted = choice.solver
-        if choice.affordable:
-            pair = probes.run(Landmarks())
-            foreseen = _foreseen(pair, n)
-            if foreseen <= choice.affordable:
-                wanted = Landmarks()
-    if pair is None or wanted.name != "landmarks":
-        pair = probes.run("nystrom" if wanted.name == "nystrom" else wanted)
-        foreseen = _foreseen(pair, n) if wanted.name != "nystrom" else pair[1].effort
-    prices = [
-        _price(wanted.name, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)
-    ]
-    full = _price(wanted.name, n, k, foreseen, tiled)
-    seconds = _carried([p.solver for p in pair], prices, full)
-    pairs = [float(p.n_rows) ** 2 for p in pair]
-    seconds += _carried([p.operator for p in pair], pairs, min(n * n, 3.0 * EXACT_PAIRS))
-    return Estimate(
-        wanted.name,
-        seconds,
-        _memory(wanted.name, n, foreseen, tiled, median=points),
-        n,
-        probes.dataset.n_features,
-        k,
-        f"Measured on {pair[0].n_rows} and {pair[1].n_rows} rows"
-        + _told(wanted.name, pair[1].effort, foreseen),
+    definite = points and kernel.n_neighbors is None
+    solver, pair = _chosen(probes, definite=definite, tiled=tiled)
+    share = {Nystrom.name: 0.0, Krylov.name: 0.5}.get(solver, 1.0)
+    foreseen = _foreseen(pair, n, share)
+    prices = [_price(solver, p.n_rows, k, p.effort, t) for p, t in zip(pair, probed, strict=True)]
+    seconds = _carried(
+        [p.solver for p in pair], prices, _price(solver, n, k, foreseen, tiled)
+    ) + _carried(
+        [p.operator for p in pair],
+        [float(p.n_rows) ** 2 for p in pair],
+        min(n * n, 3.0 * EXACT_PAIRS),
     )
+    memory = _memory(solver, n, foreseen, tiled, median=points)
+    rows = f"Measured on {pair[0].n_rows} and {pair[1].n_rows} rows"
+    reason = rows + _told(solver, pair[1].effort, foreseen)
+    return Estimate(solver, seconds, memory, n, probes.dataset.n_features, k, reason)
+
+
+def _chosen(probes: _Probes, *, definite: bool, tiled: bool) -> tuple[str, tuple[_Probe, _Probe]]:
+    """Return the solver that will be used, and what it took on the samples."""
+    wanted = resolve_solver(probes.settings.solver, probes.settings.sketch_size)
+    if wanted.name != "auto":
+        return wanted.name, probes.run(wanted)
+    choice = choose(probes.n, probes.k, definite=definite, tiled=tiled)
+    if choice.affordable:
+        pair = probes.run(Landmarks())
+        if _foreseen(pair, probes.n) <= choice.affordable:
+            return Landmarks.name, pair
+    return choice.solver.name, probes.run(choice.solver)
 
 
 def _streamed(probes: _Probes) -> Estimate:
     """Return the cost of rows that are read by blocks."""
     n, k, d = probes.n, probes.k, probes.dataset.n_features
     pair = probes.run(Landmarks())
-    foreseen = _foreseen(pair, min(n, SAMPLE_ROWS))
-    rank = min(foreseen, default_budget(k))
+    effort = _foreseen(pair, min(n, SAMPLE_ROWS))
+    by_name = resolve_solver(probes.settings.solver, probes.settings.sketch_size).name
+    slowly = by_name == "auto" and effort > affordable_streamed(n, d, k)
+    rank = min(effort, default_budget(k))
     prices = [landmark_price(p.n_rows, p.effort) for p in pair]
-    choosing = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
-    measured = measure(probes.dataset, probes.settings.kernel.bandwidth, rank)
-    by_name = resolve_solver(probes.settings.solver).name
-    if by_name == "auto" and foreseen > affordable_streamed(n, d, k):
+    seconds = _carried([p.solver for p in pair], prices, landmark_price(SAMPLE_ROWS, rank))
+    rates = measure(probes.dataset, probes.settings.kernel.bandwidth, 1 if slowly else rank)
+    if slowly:
         pair = probes.run(Krylov())
+        effort = _foreseen(pair, n, 0.5)
         prices = [krylov_price(p.n_rows, k, tiled=False, columns=p.effort) for p in pair]
-        columns = _foreseen(pair, n)
-        full = krylov_price(n, k, tiled=True, columns=columns)
-        seconds = _carried([p.solver for p in pair], prices, full) + measured.scale
-        memory, told = _memory("krylov", n, columns, True, median=True), ("krylov", columns)
+        full = krylov_price(n, k, tiled=True, columns=effort)
+        seconds += _carried([p.solver for p in pair], prices, full) + rates.scale
+        memory = _memory(Krylov.name, n, effort, True, median=True)
     else:
-        seconds, memory = measured.seconds(n, k), measured.memory_bytes
-        told = ("landmarks", rank)
-    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {measured.n_rows} rows"
-    reason = rows + _told(told[0], pair[1].effort, told[1])
-    return Estimate(told[0], choosing + seconds, memory, n, d, k, reason)
+        effort, memory = rank, rates.memory_bytes
+        seconds += rates.seconds(n, k)
+    solver = Krylov.name if slowly else Landmarks.name
+    rows = f"Measured on {pair[0].n_rows}, {pair[1].n_rows} and {rates.n_rows} rows"
+    reason = rows + _told(solver, pair[1].effort, effort)
+    return Estimate(solver, seconds, memory, n, d, k, reason)
 
 
-def _foreseen(pair: tuple[_Probe, _Probe], n: int) -> int:
-    """Return how many landmarks or columns N rows need if that goes on growing as it did."""
+def _foreseen(pair: tuple[_Probe, _Probe], n: int, share: float = 1.0) -> int:
+    """Return how many landmarks or columns N rows need if that goes on growing as it did.
+
+    `share` is how much of the growth goes on: all for landmarks; half for columns, which stop
+    growing once the eigenvalues that matter have settled.
+    """
     first, second = pair
     if first.n_rows == second.n_rows:  # all rows there are, or all of them were needed
         return n
     growth = np.log(max(second.effort / first.effort, 1.0)) / np.log(second.n_rows / first.n_rows)
-    return int(min(second.effort * (n / second.n_rows) ** growth, n))
+    return int(min(second.effort * (n / second.n_rows) ** (share * growth), n))
 
 
 def _price(solver: str, n: int, k: int, effort: int, tiled: bool) -> float:

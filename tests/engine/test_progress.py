@@ -1,0 +1,78 @@
+"""Bars say how far the work has come, on stderr and only where they are wanted."""
+
+import threading
+
+import pytest
+
+import unaligned as ua
+from unaligned.data.shapes import torus2, torus_angles
+from unaligned.engine.progress import Progress
+from unaligned.errors import InputTypeError
+from unaligned.spectra import compute
+
+POINTS = torus2(torus_angles(6000, 2, rng=0))
+OPTIONS = {"n_eigenvalues": 30, "tol": 1e-2, "bandwidth": "mean"}
+
+
+@pytest.mark.parametrize("wanted", [None, False])
+def test_without_a_terminal_nothing_is_shown(wanted, monkeypatch, capsys):
+    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    ua.signature(POINTS, progress=wanted, **OPTIONS)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys):
+    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    seen = []
+    original = Progress.task
+
+    def noting(self, description, total, *, unit=""):
+        seen.append((description, total, unit))
+        return original(self, description, total, unit=unit)
+
+    monkeypatch.setattr(Progress, "task", noting)
+    ua.signature(POINTS, progress=True, **OPTIONS)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "describing" in shown.err
+    assert ("eigenvalues", 6000, "rows") in seen
+
+
+def test_any_thread_may_tell_how_far_it_came():
+    with Progress(False).task("counting", 4000) as advance:
+        threads = [
+            threading.Thread(target=lambda: [advance(2) for _ in range(500)]) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert advance.done == 4000
+
+
+def interrupted(progress):
+    with progress.task("describing", 3, unit="datasets") as advance:
+        advance()
+        with progress.task("row sums", 100, unit="rows") as rows:
+            rows(10)
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_is_told_by_the_whole_not_by_its_part():
+    message = r"^Stopped by Ctrl-C while describing: 1 of 3 datasets done\.$"
+    with pytest.raises(KeyboardInterrupt, match=message):
+        interrupted(Progress(False))
+
+
+def test_work_that_turns_out_to_be_more_is_shown_so(capsys):
+    progress = Progress(True)
+    with progress.task("reading", 10) as advance:
+        advance.expect(20)
+        advance(5)
+    progress.close()
+    assert "5/20" in capsys.readouterr().err
+
+
+def test_progress_must_be_true_or_false():
+    with pytest.raises(InputTypeError, match=r"progress='yes' must be True, False or None"):
+        ua.signature(POINTS, progress="yes")
