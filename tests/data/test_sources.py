@@ -125,6 +125,14 @@ def test_preprocessing_by_blocks_equals_that_of_the_whole(steps, monkeypatch):
     np.testing.assert_allclose(source.take([999, 3]), wanted[[999, 3]], atol=1e-11)
 
 
+def test_constant_columns_are_only_centred_by_blocks():
+    values = POINTS.astype(np.float64)
+    values[:, 1] = 1e6 / 3
+    dataset = ua.Dataset.from_source(ArrayRows(values), preprocess="standardize")
+    wanted = ua.Dataset(values, preprocess="standardize").prepared()
+    np.testing.assert_allclose(dataset.prepared_source().read(), wanted, atol=1e-9)
+
+
 def test_pca_of_more_components_than_columns_is_refused_by_blocks():
     dataset = ua.Dataset.from_source(ArrayRows(POINTS), preprocess="pca:6")
     with pytest.raises(InputError, match="'pca:6' needs at least 6 rows and columns"):

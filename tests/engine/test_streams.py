@@ -96,8 +96,9 @@ def test_processes_give_the_answer_of_threads(make, tmp_path):
 
 def test_preprocessed_chunks_stay_on_the_cluster(client, tmp_path, monkeypatch):
     source = dask(tmp_path, POINTS)
-    here = signature(source, preprocess="arcsinh:5")
-    dataset = ua.Dataset.from_source(source, preprocess="arcsinh:5")
+    steps = ("arcsinh:5", "standardize", "pca:3")
+    here = signature(source, preprocess=steps)
+    dataset = ua.Dataset.from_source(source, preprocess=steps)
 
     def refuse(*_):
         raise AssertionError("all rows were brought here")
@@ -109,7 +110,7 @@ def test_preprocessed_chunks_stay_on_the_cluster(client, tmp_path, monkeypatch):
 
 def test_a_killed_worker_changes_nothing(tmp_path):
     distributed = pytest.importorskip("dask.distributed")
-    path = npy(tmp_path, np.tile(POINTS, (33, 1)))
+    path = npy(tmp_path, np.tile(POINTS, (14, 1)))
     here = signature(path, bandwidth="mean")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:

@@ -42,6 +42,14 @@ class DaskRows(RowSource):
         for part, chunk in zip(self.parts(), self._chunks(), strict=True):
             yield part.n_rows, lazily(Part.carrying, part.carrying([]), chunk)
 
+    def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return the sum of `function(chunk)` over all chunks, worked out where they are."""
+        parts = [lazily(_of_chunk, function, chunk) for chunk in self._chunks()]
+        while len(parts) > 1:  # a tree: no worker has to hold them all
+            parts = [lazily(sum, parts[a : a + 8]) for a in range(0, len(parts), 8)]
+        found: FloatArray = parts[0].compute()
+        return found
+
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows as float64; nothing else is brought here."""
         wanted, places = np.unique(np.asarray(rows), return_inverse=True)
@@ -68,6 +76,10 @@ def lazily(function: Callable[..., Any], *arguments: Any) -> Any:
     from dask.delayed import delayed
 
     return delayed(function, pure=False)(*arguments)
+
+
+def _of_chunk(function: Callable[[FloatArray], FloatArray], chunk: Any) -> FloatArray:
+    return function(np.asarray(chunk, dtype=np.float64))
 
 
 def _computed(chunk: Any) -> list[npt.NDArray[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,16 @@ class MappedRows(RowSource):
             else:
                 yield n_rows, job.mapped(self.function)
 
+    def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return the sum of a function of the changed blocks."""
+        return self.source.total(partial(_after, self.function, function))
+
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows as float64; rows are changed one by one."""
         return np.asarray(self.function(self.source.take(rows)), dtype=np.float64)
+
+
+def _after(
+    first: Callable[[Any], Any], second: Callable[[FloatArray], FloatArray], rows: FloatArray
+) -> FloatArray:
+    return second(first(rows))

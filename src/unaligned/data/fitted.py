@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def prepared_rows(source: RowSource, steps: tuple[str, ...]) -> RowSource:
         if name in ROW_BY_ROW:
             source = MappedRows(source, partial(apply_steps, steps=(step,)))
         elif name == "standardize":
-            source = MappedRows(source, _scaler(source).transform)
+            source = MappedRows(source, partial(_standardized, *_scale(source)))
         elif source.n_features <= _MOST_FEATURES:
             mean, axes = _axes(source, int(float(argument)))
             source = MappedRows(source, partial(_scores, mean, axes), axes.shape[1])
@@ -41,34 +40,50 @@ def prepared_rows(source: RowSource, steps: tuple[str, ...]) -> RowSource:
     return source
 
 
-def _scaler(source: RowSource) -> Any:
-    """Return scikit-learn's scaler with the means and variances of all rows."""
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler()
-    for block in source.blocks():
-        scaler.partial_fit(block.astype(np.float64))
-    return scaler
+def _scale(source: RowSource) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the deviation of every column, (d,) each; 1 for constant columns."""
+    centre = _centre(source)
+    sums, squares = source.total(partial(_squares, centre)) / source.n_rows
+    variance = squares - sums**2
+    # What rounding makes of a constant column, as scikit-learn has it.
+    noise = np.finfo(np.float64).eps * source.n_rows
+    constant = variance <= noise * variance + (noise * (centre + sums)) ** 2
+    return centre + sums, np.where(constant, 1.0, np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _axes(source: RowSource, n_components: int) -> tuple[FloatArray, FloatArray]:
     """Return the mean, (d,), and the first principal axes, (d, k): O(N d²) time, 8 d² bytes."""
     require_components(n_components, source.shape)
-    d = source.n_features
-    sums, products = np.zeros(d), np.zeros((d, d))
-    # The mean of the first rows is near enough to that of all for the squares to keep digits.
-    centre = next(source.blocks()).mean(axis=0, dtype=np.float64)
-    for block in source.blocks():
-        rows = block.astype(np.float64) - centre
-        sums += rows.sum(axis=0)
-        products += rows.T @ rows
-    shift = sums / source.n_rows
-    _, vectors = np.linalg.eigh(products - source.n_rows * np.outer(shift, shift))
+    centre = _centre(source)
+    products = source.total(partial(_products, centre))
+    shift = products[-1] / source.n_rows
+    _, vectors = np.linalg.eigh(products[:-1] - source.n_rows * np.outer(shift, shift))
     axes = vectors[:, ::-1][:, :n_components]
     # Signs as scikit-learn has them: the largest entry of an axis is positive.
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None, :], axis=0)
-    mean: FloatArray = centre + shift
-    return mean, np.ascontiguousarray(axes * np.sign(largest))
+    return centre + shift, np.ascontiguousarray(axes * np.sign(largest))
+
+
+def _centre(source: RowSource) -> FloatArray:
+    """Return a mean of the first rows: near enough to that of all for squares to keep digits."""
+    mean: FloatArray = source.take(np.arange(min(256, source.n_rows))).mean(axis=0)
+    return mean
+
+
+def _squares(centre: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the sums of the columns and of their squares, (2, d)."""
+    rows = rows - centre
+    return np.stack([rows.sum(axis=0), np.einsum("ij,ij->j", rows, rows)])
+
+
+def _products(centre: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the products of the columns with each other, and their sums, (d + 1, d)."""
+    rows = rows - centre
+    return np.vstack([rows.T @ rows, rows.sum(axis=0)])
+
+
+def _standardized(mean: FloatArray, scale: FloatArray, rows: FloatArray) -> FloatArray:
+    return (rows - mean) / scale
 
 
 def _scores(mean: FloatArray, axes: FloatArray, rows: FloatArray) -> FloatArray:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +137,10 @@ class RowSource(ABC):
             n_bad, seen = n_bad + bad.size, seen + block.shape[0]
         mean = sums / max(seen - n_bad, 1)
         return RowSummary(digest.hexdigest(), int(n_bad), first_bad, mean, peak, first)
+
+    def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return the sum of `function(block)` over all blocks, worked out where the rows are."""
+        return reduce(add, (function(block.astype(np.float64)) for block in self.blocks()))
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows as float64, in the order asked for; one pass over the source."""

@@ -28,6 +28,7 @@ from ._basis import Basis
 from ._cholesky import RESIDUAL_FLOOR
 
 _TILE = 1024  # rows worked on together by one thread: 8 r · 1024 bytes
+_KERNEL_TILE = 512  # of kernels only: these stay in the cache
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -108,7 +109,7 @@ class Gathered(NamedTuple):
 def kernel_sums(points: FloatArray, _start: int, known: Broadcast) -> FloatArray:
     """Return Σ k over rows, (r,), or Σ k/d̂ once d̂ is known: O(n r d), and one tile in memory."""
     sums = np.zeros(known.basis.rank)
-    for rows in _tiles(points):
+    for rows in _tiles(points, _KERNEL_TILE):
         kernel = known.basis.affinities(points[rows])
         if known.density is None:
             sums += kernel.sum(axis=1)
@@ -188,9 +189,9 @@ def _drawn(points: FloatArray, left: FloatArray, numbers: FloatArray, count: int
     return Drawn(keys[:0], points[:0]).joined(Drawn(keys, points[worth]), count)
 
 
-def _tiles(points: FloatArray) -> Iterator[slice]:
+def _tiles(points: FloatArray, size: int = _TILE) -> Iterator[slice]:
     n = points.shape[0]
-    return (slice(a, min(a + _TILE, n)) for a in range(0, n, _TILE))
+    return (slice(a, min(a + size, n)) for a in range(0, n, size))
 
 
 class Limits(NamedTuple):
