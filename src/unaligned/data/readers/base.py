@@ -19,8 +19,8 @@ from ..memory import available_memory
 from ..sources import RowSource
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
-_LARGE = 1 << 30
-_BOMB_RATIO = 200  # real data that unpacks to more than 1 GiB does not shrink more than this
+_LARGE = 1 << 28
+_BOMB_RATIO = 200  # real data that unpacks to more than 256 MiB does not shrink more than this
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ReadOptions:
         Read rows by blocks whenever needed; None does so from 128 MiB on.
     max_bytes
         The most that the file may take in memory; None is half of what is available, and
-        refuses files that unpack to more than 1 GiB and 200 times their size.
+        refuses files that unpack to more than 256 MiB and 200 times their size.
     group_by
         A column or label array; `load_all` makes one dataset of each of its values.
     """
@@ -249,15 +249,14 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise FileError(f"{label} asks for more memory than there is.") from error
-    except OSError as error:
-        reason = error.strerror or _first_line(error)
-        raise FileError(f"Cannot read {label}: {reason}.") from error
     except BaseException as error:  # whatever the libraries make of foreign bytes
         # Rust's panics (safetensors) are no Exception; Ctrl-C and exit must go through.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
+        if isinstance(error, OSError) and error.strerror:
+            raise FileError(f"Cannot read {label}: {error.strerror}.") from error
         raise FileError(
-            f"{label} cannot be read as {what} ({_first_line(error)}). It is damaged, or of "
+            f"{label} cannot be read as {what} ({first_line(error)}). It is damaged, or of "
             "another format than its name says."
         ) from error
 
@@ -267,7 +266,8 @@ def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
     return math.prod(int(side) for side in shape) * itemsize
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return what an error says in a line without the full stop."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip().rstrip(".") if lines else ""
     return (text if len(text) < 200 else f"{text[:200]}…") or type(error).__name__

@@ -60,7 +60,13 @@ def _hdf5_node(path: Path, name: str, found: Any) -> Node:
     elsewhere = bool(found.external) or bool(found.is_virtual)
     return Node(
         shape,
-        f"{'text' if dtype.hasobject else dtype}{' in another file' if elsewhere else ''}",
+        "nothing"
+        if found.shape is None
+        else "text"
+        if dtype.hasobject
+        else f"{dtype} in another file"
+        if elsewhere
+        else str(dtype),
         dtype.kind in "biuf" and not elsewhere and found.shape is not None,
         array_bytes(shape, dtype.itemsize),
         array_bytes(tuple(found.chunks or ()), dtype.itemsize),

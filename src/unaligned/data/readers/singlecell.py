@@ -59,6 +59,8 @@ def _sparse_item(tree: Tree, key: str) -> Item:
     numeric = tree.nodes[f"{key}/data"].is_numeric
 
     def read() -> Any:
+        if not numeric:
+            raise FileError(f"The matrix {key!r} holds {dtype}; real numbers are needed.")
         pointers = matrix.pointers()
         if kind == "csr" and 0 not in shape and tree.request.is_lazy(n_bytes):
             return StoredRows(partial(_opened, matrix, pointers), shape)

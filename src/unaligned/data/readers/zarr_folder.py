@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import FileError
 from ..sources import required
 from . import singlecell
-from .base import Contents, Request, array_bytes
+from .base import Contents, Request, array_bytes, first_line
 from .tree import Node, Tree, plain_contents
 
 _CODECS = {
@@ -67,7 +67,7 @@ def _zarr_node(request: Request, key: str, description: Path) -> Node | None:
         shape, dtype = tuple(map(int, array.shape)), np.dtype(array.dtype)
         chunks = tuple(map(int, getattr(array, "shards", None) or array.chunks))
     except Exception as error:
-        raise FileError(f"The array {key!r} is described wrongly: {error}.") from error
+        raise FileError(f"The array {key!r} is described wrongly: {first_line(error)}.") from error
     return Node(
         shape,
         str(dtype),
