@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ... import _check, _settings
-from ...errors import DataWarning, FileError, InputError, warn
+from ...errors import DataWarning, FileError, InputError, InputTypeError, warn
 from ..convert import to_values
 from ..dataset import Dataset
 from ..sources import RowSource
@@ -293,6 +293,8 @@ def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str,
 def _values(request: Request, item: Item) -> Any:
     """Return the values of an item, rows being samples."""
     values, settings = item.read(), request.options
+    if not item.is_numeric:
+        raise InputTypeError(f"It must hold real numbers; it is {item}.")
     if item.shape and len(item.shape) != 2:
         if not settings.flatten:
             raise InputError(

@@ -110,8 +110,8 @@ def _require_even(text: str, separator: str, n_columns: int, skip: int) -> None:
     for number, length in lengths:
         if length != n_columns and number > skip:
             raise FileError(
-                f"Line {number} has {length} field{'s' * (length != 1)}, and {n_columns} were expected. All rows "
-                "need the same number; is a separator or a quote missing?"
+                f"Line {number} has {length} field{'s' * (length != 1)}, and {n_columns} were "
+                "expected. All rows need the same number; is a separator or a quote missing?"
             )
 
 
