@@ -1,5 +1,7 @@
 """Malformed and hostile files: an error that names the file, and nothing is ever run."""
 
+import re
+
 import pytest
 
 import unaligned as ua
@@ -9,7 +11,7 @@ from unaligned.errors import InputError
 
 def named(name):
     """Return the file's name as messages quote it."""
-    return repr(name.partition(":")[0])[1:-1]
+    return re.escape(repr(name.partition(":")[0])[1:-1])
 
 
 def test_there_are_enough_of_them():
@@ -20,10 +22,9 @@ def test_there_are_enough_of_them():
 @pytest.mark.parametrize("name", CASES)
 def test_a_malformed_file_is_refused_by_its_name(name, tmp_path):
     path = place(name, tmp_path)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=named(name)) as caught:
         ua.load(path)
     message = str(caught.value)
-    assert named(name) in message
     assert message.endswith((".", "?")), message
     assert "\n" not in message
     assert not (tmp_path / "witness").exists(), "code in the file was run"
@@ -31,13 +32,11 @@ def test_a_malformed_file_is_refused_by_its_name(name, tmp_path):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", CASES)
-def test_load_all_refuses_it_or_gives_sound_datasets(name, tmp_path):
+def test_load_all_refuses_it_too(name, tmp_path):
     path = place(name, tmp_path)
-    try:
-        found = ua.load_all(path)
-    except InputError as error:
-        assert named(name) in str(error)
-    else:
-        assert found
-        assert name.startswith("several"), "one that load refuses for its number of arrays"
+    if name in ("several.npz", "several.h5", "several.pt"):
+        assert len(ua.load_all(path)) == 2, "load refuses them for their number only"
+        return
+    with pytest.raises(InputError, match=named(name)):
+        ua.load_all(path)
     assert not (tmp_path / "witness").exists(), "code in the file was run"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import FileError
 from ..sources import NpyRows, required
-from .base import Contents, Item, Request, StoredRows, array_bytes
+from .base import Contents, Item, Request, StoredRows, array_bytes, type_name
 
 
 class NpyHeader(NamedTuple):
@@ -104,7 +104,7 @@ def read_npy(request: Request) -> Contents:
             file.seek(header.offset)
             return _read_values(file, header)
 
-    return Contents({"": Item(shape, str(dtype), read, _numeric(dtype), header.n_bytes)})
+    return Contents({"": Item(shape, type_name(dtype), read, _numeric(dtype), header.n_bytes)})
 
 
 def read_npz(request: Request) -> Contents:
@@ -137,7 +137,7 @@ def _npz_item(request: Request, archive: zipfile.ZipFile, member: zipfile.ZipInf
             return _read_values(file, read_header(file, member.file_size))
 
     dtype = header.dtype
-    return Item(header.shape, str(dtype), read, _numeric(dtype), header.n_bytes)
+    return Item(header.shape, type_name(dtype), read, _numeric(dtype), header.n_bytes)
 
 
 def _npz_labels(items: dict[str, Item], name: str) -> npt.NDArray[Any]:

@@ -120,8 +120,8 @@ class Request:
             label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
             raise FileError(
                 f"{label} says it holds {_amount(n_bytes)}, and has {_amount(self.size)} on disk: "
-                "this looks like a decompression bomb. If you trust it, pass "
-                f"max_bytes={n_bytes}."
+                "this looks like a decompression bomb. If you trust it, set "
+                "max_bytes to what it may take."
             )
 
     def is_lazy(self, n_bytes: int) -> bool:
@@ -259,6 +259,11 @@ def reading(path: Path, what: str) -> Iterator[None]:
             f"{label} cannot be read as {what} ({first_line(error)}). It is damaged, or of "
             "another format than its name says."
         ) from error
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """Return how messages call a type: `float32`, or `text`."""
+    return "text" if dtype.kind in "SUTO" else str(dtype)
 
 
 def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import FileError
 from ..sources import required
 from . import singlecell
-from .base import Contents, Request, array_bytes
+from .base import Contents, Request, array_bytes, type_name
 from .tree import Node, Tree, plain_contents
 
 
@@ -66,7 +66,7 @@ def _hdf5_node(path: Path, name: str, found: Any) -> Node:
         if dtype.hasobject
         else f"{dtype} in another file"
         if elsewhere
-        else str(dtype),
+        else type_name(dtype),
         dtype.kind in "biuf" and not elsewhere and found.shape is not None,
         array_bytes(shape, dtype.itemsize),
         array_bytes(tuple(found.chunks or ()), dtype.itemsize),

@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import FileError
 from ..sources import required
 from . import singlecell
-from .base import Contents, Request, array_bytes, first_line
+from .base import Contents, Request, array_bytes, first_line, type_name
 from .tree import Node, Tree, plain_contents
 
 _CODECS = {
@@ -70,7 +70,7 @@ def _zarr_node(request: Request, key: str, description: Path) -> Node | None:
         raise FileError(f"The array {key!r} is described wrongly: {first_line(error)}.") from error
     return Node(
         shape,
-        str(dtype),
+        type_name(dtype),
         dtype.kind in "biuf",
         array_bytes(shape, dtype.itemsize),
         array_bytes(chunks, dtype.itemsize),
