@@ -428,6 +428,7 @@ CASES = {
     "unknown codec.zarr": zarr_with(compressor={"id": "mystery"}),
     "vast.zarr": zarr_with(shape=[10**9, 10**4]),
     "vast chunk.zarr": zarr_with(shape=[10**7, 10**6], chunks=[10**7, 10**6]),
+    "many chunks.zarr": zarr_with(shape=[10**7, 2], chunks=[1, 1]),
     "negative.zarr": zarr_with(shape=[-3, 2]),
     "type.zarr": zarr_with(dtype="<q9"),
     "shape.zarr": zarr_with(shape="three"),

@@ -104,7 +104,8 @@ def read_npy(request: Request) -> Contents:
             file.seek(header.offset)
             return _read_values(file, header)
 
-    return Contents({"": Item(shape, type_name(dtype), read, _numeric(dtype), header.n_bytes)})
+    in_memory = 0 if request.is_lazy(header.n_bytes) else header.n_bytes
+    return Contents({"": Item(shape, type_name(dtype), read, _numeric(dtype), in_memory)})
 
 
 def read_npz(request: Request) -> Contents:
@@ -170,12 +171,13 @@ def read_safetensors(request: Request) -> Contents:
                 if kind not in names:
                     raise FileError(f"It has type {kind}, which NumPy lacks. Save it as F32.")
                 if len(shape) == 2 and 0 not in shape and request.is_lazy(n):
-                    return StoredRows(opened, shape)
+                    return StoredRows(request.path, opened, shape)
                 request.afford(n)
                 with opened() as tensor:
                     return tensor[:] if shape else np.zeros(())
 
-            items[key] = Item(shape, kind, read, kind in names, n_bytes)
+            in_memory = 0 if request.is_lazy(n_bytes) else n_bytes
+            items[key] = Item(shape, kind, read, kind in names, in_memory)
     return Contents(items)
 
 

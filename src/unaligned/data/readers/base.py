@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,8 @@ class ReadOptions:
             _check.positive_int("max_bytes", self.max_bytes)
         if self.group_by is not None and not isinstance(self.group_by, str):
             raise InputError(f"group_by={self.group_by!r} must be the name of a column.")
+        if self.group_by is not None and self.transpose:
+            raise InputError("group_by names groups of rows, and transpose=True has none of them.")
         self._set_columns()
         self._set_resize()
 
@@ -137,7 +139,7 @@ class Item:
     dtype: str
     read: Callable[[], Any]
     is_numeric: bool = True
-    n_bytes: int = field(default=0)  # what reading it brings into memory
+    n_bytes: int = 0  # what reading it brings into memory
 
     def __str__(self) -> str:
         return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
@@ -174,7 +176,8 @@ class Contents:
         if self.default is not None and self.default in self.items:
             return self.default, self.items[self.default]
         tables = self.tables()
-        if len(tables) == 1 or len(self.items) == 1:
+        larger = any(item.is_numeric and len(item.shape) > 2 for item in self.items.values())
+        if (len(tables) == 1 and not larger) or len(self.items) == 1:
             key = next(iter(tables or self.items))
             return key, self.items[key]
         if not self.items:
@@ -208,13 +211,13 @@ class StoredRows(RowSource):
     """
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
+        self, path: Path, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
     ) -> None:
-        self.opened = opened
+        self.path, self.opened = path, opened
         self.n_rows, self.n_features = (int(size) for size in shape)
 
     def _read(self, n_rows: int) -> Iterator[Any]:
-        with self.opened() as array:
+        with reading(self.path, "it was before"), self.opened() as array:
             for start in range(0, self.n_rows, n_rows):
                 yield array[start : min(start + n_rows, self.n_rows)]
 

@@ -58,15 +58,10 @@ def _hdf5_node(path: Path, name: str, found: Any) -> Node:
     shape = tuple(int(side) for side in found.shape or ())
     dtype = found.dtype
     elsewhere = bool(found.external) or bool(found.is_virtual)
+    called = type_name(dtype) + (" in another file" if elsewhere else "")
     return Node(
         shape,
-        "nothing"
-        if found.shape is None
-        else "text"
-        if dtype.hasobject
-        else f"{dtype} in another file"
-        if elsewhere
-        else type_name(dtype),
+        "nothing" if found.shape is None else called,
         dtype.kind in "biuf" and not elsewhere and found.shape is not None,
         array_bytes(shape, dtype.itemsize),
         array_bytes(tuple(found.chunks or ()), dtype.itemsize),

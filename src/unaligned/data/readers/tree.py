@@ -55,10 +55,11 @@ class Tree:
                 )
             table = len(node.shape) == 2 and 0 not in node.shape
             if table and self.request.is_lazy(node.n_bytes):
-                return StoredRows(node.opened, node.shape)
+                return StoredRows(self.request.path, node.opened, node.shape)
             return self.values(key)
 
-        return Item(node.shape, node.dtype, read, node.is_numeric, node.n_bytes)
+        in_memory = 0 if self.request.is_lazy(node.n_bytes) else node.n_bytes
+        return Item(node.shape, node.dtype, read, node.is_numeric, in_memory)
 
 
 def plain_contents(tree: Tree) -> Contents:
