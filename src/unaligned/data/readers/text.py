@@ -131,7 +131,7 @@ def _parse(
     old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
     exact: Any = {"float_precision": "round_trip"} if old else {}
     comma = separator != "," and any(re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in sample)
-    frame = pd.read_csv(
+    frame: pd.DataFrame = pd.read_csv(
         io.StringIO(text),
         sep=separator,
         header=None,
