@@ -452,6 +452,7 @@ CASES = {
     "zero index.mtx": lambda path: text(
         "%%MatrixMarket matrix coordinate real general", "3 3 1", "0 1 1.0"
     ),
+    "nul.mtx": lambda path: SOUND["points.mtx"]().replace(b" ", b"\0", 9),
     "word.mtx": lambda path: text(
         "%%MatrixMarket matrix coordinate real general", "3 3 1", "1 1 one"
     ),

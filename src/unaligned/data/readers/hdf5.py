@@ -43,7 +43,7 @@ def _hdf5_tree(request: Request) -> Tree:
     if not nodes:
         where = f" but links elsewhere ({', '.join(foreign[:3])})" if foreign else ""
         raise FileError(f"There is no array in it{where}.")
-    return Tree(request, nodes, partial(_hdf5_attributes, request.path))
+    return Tree(request, nodes, partial(_hdf5_attribute, request.path))
 
 
 def _foreign_links(file: Any, h5py: Any) -> list[str]:
@@ -85,7 +85,7 @@ def _open_hdf5(path: Path, name: str) -> Iterator[Any]:
         yield array.asstr("utf-8", "replace") if is_text else array
 
 
-def _hdf5_attributes(path: Path, name: str) -> dict[str, Any]:
+def _hdf5_attribute(path: Path, key: str, name: str) -> Any:
     h5py = required("h5py", "formats")
     with h5py.File(path, "r") as file:
-        return dict(file[name or "/"].attrs.items())
+        return file[key or "/"].attrs.get(name)

@@ -43,9 +43,10 @@ def _is_matrix(key: str) -> bool:
 
 
 def _sparse_item(tree: Tree, key: str) -> Item:
-    told = tree.attributes(key)
-    kind = _text(told.get("encoding-type") or told.get("h5sparse_format") or "")[:3]
-    sides = told.get("shape", told.get("h5sparse_shape"))
+    told = partial(tree.attribute, key)
+    kind = _text(told("encoding-type") or told("h5sparse_format") or "")[:3]
+    sides = told("shape")
+    sides = told("h5sparse_shape") if sides is None else sides
     missing = [part for part in _SPARSE if f"{key}/{part}" not in tree.nodes]
     if kind not in ("csr", "csc") or sides is None or np.size(sides) != 2 or missing:
         raise FileError(
@@ -161,7 +162,7 @@ def _columns(tree: Tree) -> list[str]:
         with tree.nodes["obs"].opened() as table:
             return list(table.dtype.names or ())
     found = [key.split("/")[1] for key in tree.nodes if key.startswith("obs/")]
-    index = _text(tree.attributes("obs").get("_index", "_index"))  # names of rows
+    index = _text(tree.attribute("obs", "_index") or "_index")  # names of rows
     return [name for name in dict.fromkeys(found) if name not in ("__categories", index)]
 
 

@@ -44,13 +44,14 @@ def _values(frame: pd.DataFrame) -> Any:
 def _described(frame: pd.DataFrame, position: int) -> str:
     column = frame.iloc[:, position]
     filled = column[column.notna()]
-    texts = (value for value in filled if isinstance(value, str) and not _is_number(value))
+    texts = (value for value in filled if isinstance(value, str) and not is_number(value))
     example = next(texts, filled.iloc[0] if len(filled) else None)
     name = str(frame.columns[position])
     return f"{name!r} (empty)" if example is None else f"{name!r} (such as {str(example)[:30]!r})"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether Python reads this text as a number."""
     try:
         float(text)
     except ValueError:

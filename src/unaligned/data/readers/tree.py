@@ -32,7 +32,7 @@ class Tree:
 
     request: Request
     nodes: dict[str, Node]
-    attributes: Callable[[str], dict[str, Any]]
+    attribute: Callable[[str, str], Any]  # of a key: None where there is none
 
     def values(self, key: str) -> npt.NDArray[Any]:
         """Return one array, read whole."""

@@ -34,7 +34,7 @@ _CODECS = {
 def read_zarr(request: Request) -> Contents:
     """Return the arrays of a Zarr folder, version 2 or 3; one that is AnnData is read as that."""
     tree = _zarr_tree(request)
-    if tree.attributes("").get("encoding-type") == "anndata":
+    if tree.attribute("", "encoding-type") == "anndata":
         return singlecell.contents(tree)
     return plain_contents(tree)
 
@@ -53,7 +53,7 @@ def _zarr_tree(request: Request) -> Tree:
                 inner.clear()  # chunks
     if not nodes:
         raise FileError("There is no Zarr array in it (no .zarray and no zarr.json of one).")
-    return Tree(request, nodes, partial(_zarr_attributes, request.path))
+    return Tree(request, nodes, partial(_zarr_attribute, request.path))
 
 
 def _zarr_node(request: Request, key: str, description: Path) -> Node | None:
@@ -128,13 +128,13 @@ def _codec_names(told: Any) -> Iterator[str]:
             yield from _codec_names(inner)
 
 
-def _zarr_attributes(root: Path, name: str) -> dict[str, Any]:
-    folder = root / name
+def _zarr_attribute(root: Path, key: str, name: str) -> Any:
+    folder = root / key
     if (folder / ".zattrs").is_file():
-        return _json(folder / ".zattrs")
+        return _json(folder / ".zattrs").get(name)
     if (folder / "zarr.json").is_file():
-        return dict(_json(folder / "zarr.json").get("attributes") or {})
-    return {}
+        return dict(_json(folder / "zarr.json").get("attributes") or {}).get(name)
+    return None
 
 
 def _json(path: Path) -> dict[str, Any]:
