@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import shutil
 import tempfile
@@ -62,11 +63,12 @@ def mutated(data, changes):
 
 def _read_files(connection):
     """Read the paths that arrive and send back what came of each, until None arrives."""
-    import resource
-
     import unaligned as ua
 
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    with contextlib.suppress(ImportError):  # Windows has no such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     warnings.simplefilter("ignore")
     for path in iter(connection.recv, None):
         outcome = "read"

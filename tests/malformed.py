@@ -452,6 +452,10 @@ CASES = {
     "zero index.mtx": lambda path: text(
         "%%MatrixMarket matrix coordinate real general", "3 3 1", "0 1 1.0"
     ),
+    "cut number.mtx": lambda path: (
+        text("%%MatrixMarket matrix coordinate real general", "3 3 2", "1 1 1.0", "2 2 7.5E-")[:-1]
+        + b"\n9"
+    ),
     "nul.mtx": lambda path: SOUND["points.mtx"]().replace(b" ", b"\0", 9),
     "word.mtx": lambda path: text(
         "%%MatrixMarket matrix coordinate real general", "3 3 1", "1 1 one"

@@ -199,6 +199,7 @@ HEAVY = {"numba", "sklearn", "pandas", "matplotlib", "scipy", "torch", "typer", 
         ("import unaligned", HEAVY),
         ("import unaligned; unaligned.compare", HEAVY - {"scipy", "numba"}),
         ("import unaligned; unaligned.Dataset", HEAVY - {"scipy"}),
+        ("import unaligned; unaligned.load", HEAVY - {"scipy"}),
     ],
 )
 def test_a_script_pays_only_for_what_it_uses(statement, without):

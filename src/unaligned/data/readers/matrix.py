@@ -14,7 +14,8 @@ def read_mtx(request: Request) -> Contents:
     """Return the matrix as it stands in the file: rows are samples (see `transpose`)."""
     from scipy.io import mmread
 
-    data = plain_text(unpacked(request))  # SciPy's reader crashes on NUL characters
+    # SciPy's reader crashes on NUL characters, and on a number cut short at the very end.
+    data = plain_text(unpacked(request)) + b"\n"
     _require_honest(data, request)
     values: Any = mmread(io.BytesIO(data), spmatrix=False)
     return Contents.single(values.tocsr() if hasattr(values, "tocsr") else values)
