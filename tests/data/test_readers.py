@@ -10,6 +10,7 @@ import sample_files as samples
 import unaligned as ua
 from conftest import DATA
 from sample_files import DAYS, POINTS, SOUND
+from unaligned.data.readers.paths import locate
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError, MissingExtraError
 
 SINGLE = ("points.ply", "points.stl")  # formats whose sample has single precision
@@ -94,6 +95,14 @@ def test_zarr_is_read_at_once_or_by_blocks(version, tmp_path):
         assert dataset.fingerprint == ua.Dataset(POINTS).fingerprint
 
 
+def test_large_files_are_lazy_of_themselves(tmp_path, monkeypatch):
+    monkeypatch.setattr("unaligned.data.readers.base.LAZY_BYTES", 200)
+    for name in LAZY:
+        path = write(tmp_path, name, SOUND[name]())
+        assert ua.load(path).is_lazy
+        assert not ua.load(path, lazy=False).is_lazy
+
+
 def test_a_lazy_file_that_is_gone_is_named(tmp_path):
     path = write(tmp_path, "points.h5", SOUND["points.h5"]())
     dataset = ua.load(path, lazy=True)
@@ -149,6 +158,19 @@ def test_a_path_that_exists_as_it_stands_wins(tmp_path):
     whole.unlink()
     assert ua.load(whole).n_samples == 4
     assert ua.load(tmp_path / "odd:name.npz:b").n_samples == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "key"),
+    [
+        ("C:\\data\\cells.npz:counts", "C:\\data\\cells.npz", "counts"),
+        ("C:\\data\\cells.npy", "C:\\data\\cells.npy", None),
+        ("cells.npz:a:b", "cells.npz", "a:b"),
+    ],
+)
+def test_colons_of_drives_and_keys_are_left_alone(text, file, key):
+    place = locate(text)
+    assert (str(place.path), place.key) == (file, key)
 
 
 def test_arrays_of_other_shapes_need_flatten(tmp_path):

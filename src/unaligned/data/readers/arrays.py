@@ -17,6 +17,13 @@ from ...errors import FileError
 from ..sources import NpyRows, required
 from .base import Contents, Item, Request, StoredRows, array_bytes, type_name
 
+_TENSOR_BYTES = {
+    **dict.fromkeys(("BOOL", "U8", "I8"), 1),
+    **dict.fromkeys(("U16", "I16", "F16"), 2),
+    **dict.fromkeys(("U32", "I32", "F32"), 4),
+    **dict.fromkeys(("U64", "I64", "F64"), 8),
+}
+
 
 class NpyHeader(NamedTuple):
     """What the header of a `.npy` says, and where the values start."""
@@ -156,33 +163,29 @@ def _npz_labels(items: dict[str, Item], name: str) -> npt.NDArray[Any]:
 def read_safetensors(request: Request) -> Contents:
     """Return the tensors of a `.safetensors`."""
     library = required("safetensors", "formats")
-    names = {"BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64"}
-    items: dict[str, Item] = {}
     with library.safe_open(os.fspath(request.path), framework="np") as file:
-        for key in file.keys():  # noqa: SIM118 - not a dict
-            part = file.get_slice(key)
-            shape, kind = tuple(part.get_shape()), str(part.get_dtype())
-            n_bytes = array_bytes(shape, 8 if kind not in names else _width(kind))
-            opened = partial(_open_tensor, request.path, key)
-
-            def read(
-                opened: Any = opened, shape: Any = shape, kind: str = kind, n: int = n_bytes
-            ) -> Any:
-                if kind not in names:
-                    raise FileError(f"It has type {kind}, which NumPy lacks. Save it as F32.")
-                if len(shape) == 2 and 0 not in shape and request.is_lazy(n):
-                    return StoredRows(request.path, opened, shape)
-                request.afford(n)
-                with opened() as tensor:
-                    return tensor[:] if shape else np.zeros(())
-
-            in_memory = 0 if request.is_lazy(n_bytes) else n_bytes
-            items[key] = Item(shape, kind, read, kind in names, in_memory)
-    return Contents(items)
+        keys = list(file.keys())
+        parts = [(key, file.get_slice(key)) for key in keys]
+        told = [(key, tuple(part.get_shape()), str(part.get_dtype())) for key, part in parts]
+    return Contents({key: _tensor_item(request, key, shape, kind) for key, shape, kind in told})
 
 
-def _width(kind: str) -> int:
-    return 1 if kind == "BOOL" else int(kind[1:]) // 8
+def _tensor_item(request: Request, key: str, shape: tuple[int, ...], kind: str) -> Item:
+    known = kind in _TENSOR_BYTES
+    n_bytes = array_bytes(shape, _TENSOR_BYTES.get(kind, 8))
+    lazy = len(shape) == 2 and 0 not in shape and request.is_lazy(n_bytes)
+
+    def read() -> Any:
+        if not known:
+            raise FileError(f"The tensor {key!r} is {kind}, which NumPy lacks. Save it as F32.")
+        if lazy:
+            return StoredRows(request.path, partial(_open_tensor, request.path, key), shape)
+        request.afford(n_bytes, key)
+        library = required("safetensors", "formats")
+        with library.safe_open(os.fspath(request.path), framework="np") as file:
+            return file.get_tensor(key)
+
+    return Item(shape, kind, read, known, 0 if lazy else n_bytes)
 
 
 @contextmanager
