@@ -11,8 +11,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from sample_files import SOUND, image_folder, zarr_folder
+from sample_files import LABELLED, SOUND, image_folder, zarr_folder
 
+FILES = {**SOUND, **LABELLED}
 FOLDERS = {
     "points.zarr": zarr_folder,
     "old.zarr": lambda path: zarr_folder(path, version=2),
@@ -72,18 +73,32 @@ def _read_files(connection):
     warnings.simplefilter("ignore")
     for path in iter(connection.recv, None):
         outcome = "read"
-        for reader in (ua.load, ua.load_all):
+        for reader, options in _ways(ua, path):
             try:
-                reader(path)
+                reader(path, **options)
             except ua.errors.InputError as error:
                 outcome = "refused"
                 if Path(path).name not in str(error):
                     outcome = f"refused without the file's name: {error}"
                     break
             except BaseException as error:
-                outcome = f"{reader.__name__} raised {type(error).__name__}: {error}"
+                outcome = (
+                    f"{reader.__name__} with {options} raised {type(error).__name__}: {error}"
+                )
                 break
         connection.send(outcome)
+
+
+def _ways(ua, path):
+    """Return how a file is read: all of them must end well."""
+    ways = [(ua.load, {}), (ua.load_all, {})]
+    if Path(path).name in LABELLED:
+        ways.append((ua.load_all, {"group_by": "day"}))
+    if path.endswith((".csv", ".tsv", ".parquet", ".feather")):
+        ways.append((ua.load, {"drop_non_numeric": True, "nan_policy": "omit"}))
+    if path.endswith((".npy", ".parquet", ".h5", ".h5ad", ".zarr", ".safetensors")):
+        ways.append((ua.load, {"lazy": True}))
+    return ways
 
 
 class Sandbox:
@@ -117,8 +132,8 @@ class Sandbox:
 
     def _write(self, name, which, changes):
         path = self.folder / name
-        if name in SOUND:
-            path.write_bytes(mutated(SOUND[name](), changes))
+        if name in FILES:
+            path.write_bytes(mutated(FILES[name](), changes))
             return path
         shutil.rmtree(path, ignore_errors=True)
         FOLDERS[name](path)

@@ -283,6 +283,9 @@ def ply_header(*lines, body=b"0 0 0\n"):
     return lambda path: text("ply", *lines, "end_header") + body
 
 
+# Refused by `load` for their number only: `load_all`, and so `compare`, takes both arrays.
+SEVERAL = ("several.npz", "several.h5", "several.pt")
+
 _XYZ = ("property float x", "property float y", "property float z")
 _WRONG = b"This is a letter, not data.\nIt has two lines.\n"
 

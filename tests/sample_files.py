@@ -12,9 +12,7 @@ import pytest
 
 POINTS = np.random.default_rng(0).normal(size=(12, 3))
 DAYS = np.repeat(["D0", "D2", "D10"], 4)
-TABLE = "day,x,y,z\n" + "".join(
-    f"{day},{x!r},{y!r},{z!r}\n" for day, (x, y, z) in zip(DAYS, POINTS.tolist(), strict=True)
-)
+COLUMNS = {"x": POINTS[:, 0], "day": DAYS, "y": POINTS[:, 1], "z": POINTS[:, 2]}
 
 
 def npy(array, **options):
@@ -186,4 +184,15 @@ SOUND = {
     "points.off": off,
     "points.obj": obj,
     "points.stl": stl,
+}
+
+# The same points with a day each.
+LABELLED = {
+    "t.csv": lambda: frame(**COLUMNS).to_csv(index=False).encode(),
+    "t.tsv": lambda: frame(**COLUMNS).to_csv(index=False, sep="\t").encode(),
+    "t.parquet": lambda: parquet(**COLUMNS),
+    "t.feather": lambda: feather(**COLUMNS),
+    "t.npz": lambda: npz(values=POINTS, day=DAYS),
+    "t.h5": lambda: hdf5(values=POINTS, day=DAYS.astype(bytes)),
+    "t.h5ad": lambda: h5ad(sparse=False),
 }

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import unaligned as ua
-from malformed import CASES, place
+from malformed import CASES, SEVERAL, place
 from unaligned.errors import InputError
 
 
@@ -34,7 +34,7 @@ def test_a_malformed_file_is_refused_by_its_name(name, tmp_path):
 @pytest.mark.parametrize("name", CASES)
 def test_load_all_refuses_it_too(name, tmp_path):
     path = place(name, tmp_path)
-    if name in ("several.npz", "several.h5", "several.pt"):
+    if name in SEVERAL:
         assert len(ua.load_all(path)) == 2, "load refuses them for their number only"
         return
     with pytest.raises(InputError, match=named(name)):

@@ -9,7 +9,7 @@ import pytest
 import sample_files as samples
 import unaligned as ua
 from conftest import DATA
-from sample_files import DAYS, POINTS, SOUND
+from sample_files import DAYS, LABELLED, POINTS, SOUND
 from unaligned.data.readers.paths import locate
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError, MissingExtraError
 
@@ -187,21 +187,9 @@ def test_a_convolution_beside_a_matrix_is_a_question_not_a_guess(tmp_path):
     assert list(ua.load_all(path)) == ["net"]
 
 
-GROUPED = {
-    "t.csv": lambda: samples.frame(**COLUMNS).to_csv(index=False).encode(),
-    "t.tsv": lambda: samples.frame(**COLUMNS).to_csv(index=False, sep="\t").encode(),
-    "t.parquet": lambda: samples.parquet(**COLUMNS),
-    "t.feather": lambda: samples.feather(**COLUMNS),
-    "t.npz": lambda: samples.npz(values=POINTS, day=DAYS),
-    "t.h5": lambda: samples.hdf5(values=POINTS, day=DAYS.astype(bytes)),
-    "t.h5ad": lambda: samples.h5ad(sparse=False),
-}
-COLUMNS = {"x": POINTS[:, 0], "day": DAYS, "y": POINTS[:, 1], "z": POINTS[:, 2]}
-
-
-@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.parametrize("name", LABELLED)
 def test_rows_are_grouped_by_labels_in_natural_order(name, tmp_path):
-    found = ua.load_all(write(tmp_path, name, GROUPED[name]()), group_by="day")
+    found = ua.load_all(write(tmp_path, name, LABELLED[name]()), group_by="day")
     assert list(found) == ["t:D0", "t:D2", "t:D10"]
     for group, dataset in found.items():
         np.testing.assert_array_equal(dataset.prepared(), POINTS[group[2:] == DAYS])
@@ -210,15 +198,15 @@ def test_rows_are_grouped_by_labels_in_natural_order(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.h5ad"])
 def test_groups_of_lazy_rows_are_lazy(name, tmp_path):
-    path = write(tmp_path, name, GROUPED[name]())
+    path = write(tmp_path, name, LABELLED[name]())
     found = ua.load_all(path, group_by="day", lazy=True)["t:D10"]
     assert found.is_lazy
     np.testing.assert_array_equal(found.prepared(), POINTS[DAYS == "D10"])
 
 
-@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.parametrize("name", LABELLED)
 def test_a_label_that_is_missing_is_named_with_those_there_are(name, tmp_path):
-    path = write(tmp_path, name, GROUPED[name]())
+    path = write(tmp_path, name, LABELLED[name]())
     with pytest.raises(InputError, match=rf"{name}.*'dya'.*'day'"):
         ua.load_all(path, group_by="dya")
 
