@@ -421,7 +421,13 @@ CASES = {
     "shape wrong.h5ad": cells(shape=(12, 1)),
     "shape huge.h5ad": cells(shape=(2**60, 2**60)),
     "shape words.h5ad": cells(shape="twelve"),
-    "encoding.h5ad": cells(encoding="coo_matrix"),
+    "encoding.h5ad": cells(
+        encoding="coo_matrix",
+        shape=(12, 12),
+        indptr=np.arange(13),
+        indices=np.arange(12),
+        data=np.ones(12),
+    ),
     "words.h5ad": cells(data=np.full(int((POINTS > 0).sum()), b"a")),
     # .zarr
     "empty.zarr": folder,

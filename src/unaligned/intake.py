@@ -40,10 +40,9 @@ def collection(
         )
     else:
         given = list(data)
-        paths = [value for value in given if is_path(value)]
-        of_path = dict(zip(map(id, paths), names_of(paths), strict=True))
+        of_paths = iter(names_of([value for value in given if is_path(value)]))
         items = [
-            (of_path.get(id(value)) or own_name(value) or str(i), value)
+            (next(of_paths) if is_path(value) else own_name(value) or str(i), value)
             for i, value in enumerate(given)
         ]
     if not items:

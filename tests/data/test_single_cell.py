@@ -79,6 +79,18 @@ def test_lazy_sparse_rows_are_those_in_memory(cells):
     np.testing.assert_array_equal(np.vstack(list(lazy.blocks(5))), COUNTS)
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_a_square_matrix_is_read_by_what_its_file_says(kind, tmp_path):
+    matrix = sparse.csr_matrix(COUNTS[:3, :3]).asformat(kind)
+    with h5py.File(tmp_path / "square.h5ad", "w") as file:
+        for part in ("data", "indices", "indptr"):
+            file[f"X/{part}"] = getattr(matrix, part)
+        file["X"].attrs.update({"encoding-type": f"{kind}_matrix", "shape": matrix.shape})
+    np.testing.assert_array_equal(
+        ua.load(tmp_path / "square.h5ad").values.toarray(), COUNTS[:3, :3]
+    )
+
+
 def test_files_of_old_versions_are_read(tmp_path):
     with h5py.File(tmp_path / "old.h5ad", "w") as file:
         csr = sparse.csr_matrix(COUNTS)

@@ -43,17 +43,16 @@ def _is_matrix(key: str) -> bool:
 
 
 def _sparse_item(tree: Tree, key: str) -> Item:
-    told = partial(tree.attribute, key)
-    kind = _text(told("encoding-type") or told("h5sparse_format") or "")[:3]
-    sides = told("shape")
-    sides = told("h5sparse_shape") if sides is None else sides
+    sides = tree.attribute(key, "shape")
+    sides = tree.attribute(key, "h5sparse_shape") if sides is None else sides
     missing = [part for part in _SPARSE if f"{key}/{part}" not in tree.nodes]
-    if kind not in ("csr", "csc") or sides is None or np.size(sides) != 2 or missing:
+    if sides is None or np.size(sides) != 2 or missing:
         raise FileError(
-            f"The matrix {key!r} is not complete: it needs {', '.join(_SPARSE)}, a "
-            "shape, and the encoding csr_matrix or csc_matrix."
+            f"The sparse matrix {key!r} is not complete: it needs {', '.join(_SPARSE)} and a "
+            "shape."
         )
     shape = (int(np.ravel(sides)[0]), int(np.ravel(sides)[1]))
+    kind = _compression(tree, key, shape)
     matrix = _Sparse(tree, key, kind, shape)
     n_bytes = sum(tree.nodes[f"{key}/{part}"].n_bytes for part in _SPARSE)
     dtype = tree.nodes[f"{key}/data"].dtype
@@ -70,6 +69,27 @@ def _sparse_item(tree: Tree, key: str) -> Item:
 
     in_memory = 0 if kind == "csr" and tree.request.is_lazy(n_bytes) else n_bytes
     return Item(shape, f"{dtype}, sparse", read, numeric, in_memory)
+
+
+def _compression(tree: Tree, key: str, shape: tuple[int, int]) -> str:
+    """Return csr or csc, whichever the number of pointers fits.
+
+    The file is asked only where both fit: libhdf5 loops for ever over some damaged texts.
+    """
+    n_pointers = tree.nodes[f"{key}/indptr"].shape
+    fitting = [
+        kind for kind, side in zip(("csr", "csc"), shape, strict=True) if n_pointers == (side + 1,)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    told = tree.attribute(key, "encoding-type") or tree.attribute(key, "h5sparse_format") or ""
+    kind = (told.decode() if isinstance(told, bytes) else str(told))[:3]
+    if kind not in ("csr", "csc") or not fitting:
+        raise FileError(
+            f"The sparse matrix {key!r} is damaged: {n_pointers} pointers do not fit its shape "
+            f"{shape}, or it is neither csr_matrix nor csc_matrix."
+        )
+    return kind
 
 
 @dataclass(frozen=True)
@@ -162,8 +182,7 @@ def _columns(tree: Tree) -> list[str]:
         with tree.nodes["obs"].opened() as table:
             return list(table.dtype.names or ())
     found = [key.split("/")[1] for key in tree.nodes if key.startswith("obs/")]
-    index = _text(tree.attribute("obs", "_index") or "_index")  # names of rows
-    return [name for name in dict.fromkeys(found) if name not in ("__categories", index)]
+    return [name for name in dict.fromkeys(found) if name not in ("__categories", "_index")]
 
 
 def _decoded(codes: npt.NDArray[Any], categories: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -172,7 +191,3 @@ def _decoded(codes: npt.NDArray[Any], categories: npt.NDArray[Any]) -> npt.NDArr
         raise FileError("Its categories are damaged: a code has no category.")
     names = np.array([*categories.tolist(), None], dtype=object)
     return np.asarray(names[np.where(codes < 0, categories.size, codes).astype(np.int64)])
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
