@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from unaligned.engine import progress
+
 DATA = Path(os.environ.get("UNALIGNED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -39,3 +41,18 @@ def one_blas_thread():
     """Cap BLAS: test matrices are small, and on a busy machine spinning threads take minutes."""
     with threadpool_limits(limits=1):
         yield
+
+
+@pytest.fixture
+def shown_tasks(monkeypatch):
+    """The description and the total of every bar that is shown; rich draws none into a file."""
+    shown = []
+
+    class Noted(progress.Task):
+        def __init__(self, description, total, bars=None):
+            if bars is not None:
+                shown.append((description, total))
+            super().__init__(description, total, bars)
+
+    monkeypatch.setattr(progress, "Task", Noted)
+    return shown

@@ -41,9 +41,9 @@ def described(monkeypatch):
     names = []
     original = SpectralDistance.describe
 
-    def counting(self, dataset, seed):
+    def counting(self, dataset, seed, engine=None):
         names.append(dataset.name)
-        return original(self, dataset, seed)
+        return original(self, dataset, seed, engine)
 
     monkeypatch.setattr(SpectralDistance, "describe", counting)
     return names

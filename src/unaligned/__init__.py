@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .data.readers import load as load
     from .data.readers import load_all as load_all
     from .diagnosis import diagnose as diagnose
+    from .estimation import estimate as estimate
     from .result import Comparison as Comparison
     from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
     from .spectra.bounds import log_hilbert_schmidt as log_hilbert_schmidt
@@ -38,6 +39,7 @@ _HOME = {
     "compare": "comparison",
     "diagnose": "diagnosis",
     "distance": "comparison",
+    "estimate": "estimation",
     "load": "data.readers",
     "load_all": "data.readers",
     "log_euclidean_bounds": "spectra.bounds",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _check
 from ._check import FloatArray, RNGLike
 from .data.archive import read_archive, write_archive
+from .engine import EngineLike, resolve_engine
 from .errors import FileError, InputError, InputTypeError
 from .metrics.base import Distance
 from .spectra.signature import Signature
@@ -84,13 +85,22 @@ class Comparison:
 
         return pd.DataFrame(self.distances, index=self.names, columns=self.reference_names)
 
-    def add(self, datasets: Mapping[str, Any], *, progress: bool | None = None) -> Comparison:
+    def add(
+        self,
+        datasets: Mapping[str, Any],
+        *,
+        n_jobs: int | None = None,
+        engine: EngineLike = None,
+        progress: bool | None = None,
+    ) -> Comparison:
         """Return a comparison with more datasets; nothing that is known is computed again.
 
         Parameters
         ----------
         datasets
             A dict of name -> data, with names that are not there yet.
+        n_jobs, engine, progress
+            As in `compare`.
 
         Examples
         --------
@@ -109,7 +119,7 @@ class Comparison:
             raise InputError(
                 f"This comparison cannot grow: distance {self.distance_name!r} has settings or "
                 "descriptors that the file could not hold (an object or a function among its "
-                "options, or no signatures). Run compare() on all datasets again."
+                "options, or the data itself). Run compare() on all datasets again."
             )
         if not isinstance(datasets, Mapping):
             raise InputTypeError(
@@ -121,15 +131,16 @@ class Comparison:
         added = collect(datasets, self.distance, list(self._descriptors.values()), self)
         known = {**self._descriptors, **added}
         references = None if self.is_square else dict(self._references)
-        return fill(
-            self.distance,
-            known,
-            references,
-            seed=self.seed,
-            preparation=self.preparation,
-            progress=progress,
-            old=self,
-        )
+        with resolve_engine(engine, n_jobs, progress) as where:
+            return fill(
+                self.distance,
+                known,
+                references,
+                seed=self.seed,
+                preparation=self.preparation,
+                engine=where,
+                old=self,
+            )
 
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
@@ -221,9 +232,10 @@ class Comparison:
         return axes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison and its signatures to one file, atomically and without pickle."""
+        """Write the comparison and its descriptors to one file, atomically and without pickle."""
         arrays = {"distances": self.distances, "error_bounds": self.error_bounds}
         signatures: list[Any] = []
+        descriptors: list[Any] = []
         header = {
             "names": self.names,
             "reference_names": self.reference_names,
@@ -234,6 +246,7 @@ class Comparison:
             "is_square": self.is_square,
             "preparation": dict(self.preparation),
             "signatures": signatures,
+            "descriptors": descriptors,
         }
         for side, store in (("row", self._descriptors), ("column", self._references)):
             for name, item in store.items():
@@ -241,6 +254,9 @@ class Comparison:
                     part, values = item.to_parts()
                     arrays |= {f"{len(signatures)}_{key}": v for key, v in values.items()}
                     signatures.append([side, name, part])
+                elif self.distance is not None and (kept := self.distance.to_arrays(item)):
+                    arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
+                    descriptors.append([side, name, list(kept)])
         write_archive(path, _FORMAT, header, arrays)
 
     @staticmethod
@@ -282,6 +298,9 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         stores[side][name] = Signature.from_parts(part, own)
     restorable = header["restorable"]
     method = resolve_distance(header["distance"], header["options"]) if restorable else None
+    if method is not None:
+        for number, (side, name, keys) in enumerate(header.get("descriptors", ())):
+            stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
     return Comparison(
         tuple(header["names"]),
         tuple(header["reference_names"]),

@@ -1,109 +1,275 @@
-"""Every distance of the registry, from one table."""
+"""Every distance of the registry, from one table of what it claims."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
 import unaligned as ua
 from unaligned.comparison import DISTANCES
-from unaligned.errors import OptionError
+from unaligned.errors import NotApplicableError, OptionError, UnalignedError
 from unaligned.metrics.callable import CallableDistance
 
-# A new distance is one row: options that keep it quick here.
-OPTIONS = {
-    "les": {"n_eigenvalues": 15},
-    "imd-diffusion": {"n_eigenvalues": 15},
-    "log-euclidean": {},
-    "affine-invariant": {},
-    "euclidean": {},
-    "spectral-gw": {},
-    "imd": {"method": "exact"},
-    "netlsd": {},
-    "shape-dna": {"n_eigenvalues": 15},
-    "bottleneck-h0": {},
-    "bottleneck-h1": {},
-    "bottleneck-h2": {},
-    "mtd": {"batch_size": 20, "other_batch_size": 25, "n_rounds": 2},
-    "geometry-score": {"n_landmarks": 12, "gamma": 0.1, "n_rounds": 20},
-    "gromov-wasserstein": {},
-    "wasserstein": {},
-    "mmd": {},
-    "frechet": {},
-    "cka": {},
-    "crosslid": {},
+ALONE, TOGETHER = "alone", "together"  # one dataset is changed, or both alike
+
+
+@dataclasses.dataclass(frozen=True)
+class Claims:
+    """What a distance claims, and options that keep it quick here.
+
+    Defaults are the claims of what sees points through W, and W through its eigenvalues.
+    """
+
+    options: dict = dataclasses.field(default_factory=dict)
+    order: str = ALONE
+    motion: str = ALONE
+    degree: int = 0  # of both in another unit
+    zero: bool = True
+    triangle: bool = True
+    noise: float = 1e-4  # relative; random rows are others where the data is written otherwise
+
+
+K = {"n_eigenvalues": 15}
+MTD = {"batch_size": 40, "other_batch_size": 40}  # all rows
+HOLES = {"n_landmarks": 12, "gamma": 0.1, "n_rounds": 150}
+PAIRED = {"order": TOGETHER}
+SHARED = {"motion": TOGETHER}
+NO_METRIC = {"triangle": False}  # squares, divergences, local minima
+
+# A new distance is one row.
+TABLE = {
+    "les": Claims(K),
+    "imd-diffusion": Claims(K),
+    "log-euclidean": Claims(**PAIRED),
+    "affine-invariant": Claims(**PAIRED),
+    "euclidean": Claims(**PAIRED),
+    "spectral-gw": Claims(**PAIRED),
+    "imd": Claims({"method": "exact"}),
+    "netlsd": Claims(),
+    "shape-dna": Claims(K),
+    "bottleneck-h0": Claims(degree=1),
+    "bottleneck-h1": Claims(degree=1),
+    "bottleneck-h2": Claims(degree=1),
+    "mtd": Claims(MTD, degree=1, **SHARED, **NO_METRIC),
+    "geometry-score": Claims(HOLES, noise=0.5, **NO_METRIC),
+    "gromov-wasserstein": Claims(degree=1, **NO_METRIC),
+    "wasserstein": Claims(degree=1, **SHARED),
+    "mmd": Claims(**SHARED),
+    "frechet": Claims(degree=2, **SHARED, **NO_METRIC),
+    "cka": Claims(**PAIRED, **NO_METRIC),
+    "crosslid": Claims(zero=False, **SHARED, **NO_METRIC),
 }
-# Squares, divergences, local minima.
-NO_TRIANGLE = {"frechet", "cka", "crosslid", "gromov-wasserstein", "mtd", "geometry-score"}
-NOT_ZERO = {"crosslid"}  # of a dataset with itself it is the mean dimension
-SEES_SCALE = {"gromov-wasserstein", "bottleneck-h0", "bottleneck-h1", "bottleneck-h2", "mtd"}
-DRAWS_ROWS = {"mtd", "geometry-score"}  # other values are other data, so other random rows
-SEES_MOTION = {"wasserstein", "mmd", "frechet", "crosslid"}  # they share the other's space
 SEEDS = range(3)
 
 
-def clouds(seed):
-    return np.random.default_rng(seed).normal(size=(3, 30, 4))
+def claiming(test):
+    """Return the names of those distances whose claims pass the test."""
+    return [name for name, claims in TABLE.items() if test(claims)]
+
+
+def clouds(seed, n=30):
+    return np.random.default_rng(seed).normal(size=(3, n, 4))
+
+
+def unlike(seed):
+    """Two clouds that no amount of noise takes for one another: a blob and a bent curve."""
+    rng = np.random.default_rng(seed)
+    t = np.sort(rng.uniform(0, 5, size=30))
+    curve = np.column_stack([np.cos(t), np.sin(t), 0.3 * t, 0.1 * t**2])
+    return rng.normal(size=(30, 4)), curve + 0.01 * rng.normal(size=curve.shape)
+
+
+def distance(a, b, name, **options):
+    return ua.distance(a, b, name, **{**TABLE[name].options, **options})
 
 
 def test_the_table_is_complete():
-    assert set(OPTIONS) == set(DISTANCES)
+    assert set(TABLE) == set(DISTANCES)
     assert set(ua.available().index) == set(DISTANCES)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", OPTIONS)
-class TestEveryDistance:
-    @pytest.fixture(autouse=True)
-    def _with_its_extra(self, name):
+@pytest.fixture(autouse=True)
+def _with_its_extra(request):
+    if "name" in request.fixturenames:
+        name = request.getfixturevalue("name")
         packages = {"topology": ("gudhi", "ripser"), "transport": ("ot",)}
         for package in packages.get(DISTANCES[name].extra, ()):
             pytest.importorskip(package, reason=f"{name} needs an extra")
 
-    def test_is_a_finite_non_negative_float(self, name, seed):
-        a, b, _ = clouds(seed)
-        distance = ua.distance(a, b, name, **OPTIONS[name])
-        assert type(distance) is float
-        assert 0 < distance < np.inf
 
-    def test_is_zero_between_equal_data(self, name, seed):
-        if name in NOT_ZERO:
-            pytest.skip("claims no zero")
+@pytest.mark.parametrize("seed", SEEDS)
+class TestValues:
+    @pytest.mark.parametrize("name", TABLE)
+    def test_are_finite_positive_floats(self, name, seed):
+        a, b, _ = clouds(seed)
+        value = distance(a, b, name)
+        assert type(value) is float
+        assert 0 < value < np.inf
+
+    @pytest.mark.parametrize("name", claiming(lambda claims: claims.zero))
+    def test_are_exactly_zero_between_equal_data(self, name, seed):
         a = clouds(seed)[0]
-        assert ua.distance(a, a.copy(), name, **OPTIONS[name]) == pytest.approx(0.0, abs=1e-6)
+        assert distance(a, a.copy(order="F"), name) == 0.0
 
-    def test_is_symmetric(self, name, seed):
+    @pytest.mark.parametrize("name", claiming(lambda claims: not claims.zero))
+    def test_are_not_zero_where_zero_is_not_claimed(self, name, seed):
+        a = clouds(seed)[0]
+        assert distance(a, a.copy(), name) > 0.1
+
+    @pytest.mark.parametrize("name", TABLE)
+    def test_are_symmetric(self, name, seed):
         a, b, _ = clouds(seed)
-        forward, backward = (ua.distance(*x, name, **OPTIONS[name]) for x in ((a, b), (b, a)))
-        assert forward == pytest.approx(backward, rel=1e-6)
+        assert distance(a, b, name) == pytest.approx(distance(b, a, name), rel=1e-9)
 
-    def test_obeys_the_triangle_inequality(self, name, seed):
-        if name in NO_TRIANGLE:
-            pytest.skip("claims no triangle inequality")
-        D = ua.compare(list(clouds(seed)), distance=name, **OPTIONS[name]).distances
+    @pytest.mark.parametrize("name", claiming(lambda claims: claims.triangle))
+    def test_obey_the_triangle_inequality(self, name, seed):
+        D = ua.compare(list(clouds(seed)), distance=name, **TABLE[name].options).distances
         assert D[0, 2] <= D[0, 1] + D[1, 2] + 1e-9
 
-    def test_does_not_notice_rotation_and_scale(self, name, seed):
-        # Most see points through W alone, and W does not change; others through distances.
-        if name in DRAWS_ROWS:
-            pytest.skip("moved data draws other rows; see tests/metrics")
-        if name in SEES_MOTION:
-            pytest.skip("moves both datasets or none; see tests/metrics")
-        a, b, _ = clouds(seed)
+    @pytest.mark.parametrize("name", TABLE)
+    def test_are_the_same_for_the_same_seed_and_any_number_of_jobs(self, name, seed):
+        options = {"distance": name, **TABLE[name].options}
+        rngs = (seed, seed, np.random.default_rng(seed), np.random.default_rng(seed))
+        found = [
+            ua.compare(list(clouds(seed)), rng=rng, n_jobs=jobs, **options).distances
+            for rng, jobs in zip(rngs, (1, 2, 1, 2), strict=True)
+        ]
+        for first, second in (found[:2], found[2:]):
+            np.testing.assert_allclose(first, second, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+class TestInvariances:
+    def check(self, name, seed, change, *, alone, factor=1.0):
+        a, b = unlike(seed)
+        expected = factor * distance(a, b, name)
+        found = distance(change(a), b if alone else change(b), name)
+        assert found == pytest.approx(expected, rel=TABLE[name].noise)
+
+    @pytest.mark.parametrize("name", TABLE)
+    def test_order_of_rows(self, name, seed):
+        rows = np.random.default_rng(seed).permutation(30)
+        alone = TABLE[name].order == ALONE
+        self.check(name, seed, lambda points: points[rows], alone=alone)
+
+    @pytest.mark.parametrize("name", TABLE)
+    def test_rotation_and_reflection(self, name, seed):
         Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(4, 4)))[0]
-        scale = 1.0 if name in SEES_SCALE else 3.0
-        moved = ua.distance(scale * a @ Q + 1.0, b, name, **OPTIONS[name])
-        assert moved == pytest.approx(ua.distance(a, b, name, **OPTIONS[name]), rel=1e-4)
+        alone = TABLE[name].motion == ALONE
+        self.check(name, seed, lambda points: points @ Q, alone=alone)
 
-    def test_is_repeatable_and_independent_of_jobs(self, name, seed):
-        data = list(clouds(seed))
-        one, two = (ua.compare(data, distance=name, n_jobs=j, **OPTIONS[name]) for j in (1, 2))
-        assert np.allclose(one.distances, two.distances, rtol=0, atol=1e-8)
+    @pytest.mark.parametrize("name", TABLE)
+    def test_translation(self, name, seed):
+        alone, shift = TABLE[name].motion == ALONE, np.array([5.0, -3.0, 0.0, 1.0])
+        self.check(name, seed, lambda points: points + shift, alone=alone)
+
+    @pytest.mark.parametrize(
+        "name", claiming(lambda claims: claims.degree == 0 and claims.motion == ALONE)
+    )
+    def test_scale_of_one(self, name, seed):
+        self.check(name, seed, lambda points: 3.0 * points, alone=True)
+
+    @pytest.mark.parametrize("name", TABLE)
+    def test_unit_of_both(self, name, seed):
+        factor = 3.0 ** TABLE[name].degree
+        self.check(name, seed, lambda points: 3.0 * points, alone=False, factor=factor)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+A, B, _ = clouds(0)
+# Whole numbers that a byte, and half precision, can hold.
+WHOLE = [np.round(20 * points) for points in (A, B)]
+ALWAYS_TAKEN = {
+    "constant column": (np.c_[A, np.ones(30)], np.c_[B, np.ones(30)]),
+    "duplicated rows": (np.repeat(A[:15], 2, axis=0), np.repeat(B[:15], 2, axis=0)),
+    "one feature": (A[:, :1], B[:, :1]),
+    "more features than rows": tuple(np.random.default_rng(0).normal(size=(2, 30, 90))),
+    "far from the origin": (A + 1e7, B + 1e7),
+    "six rows": (A[:6], B[:6]),
+    "scale 1e-100": (1e-100 * A, 1e-100 * B),
+    "scale 1e100": (1e100 * A, 1e100 * B),
+    "read-only": tuple(np.lib.stride_tricks.as_strided(x, writeable=False) for x in (A, B)),
+}
+TAKEN_OR_REFUSED = {
+    "one row": (A[:1], B[:1]),
+    "two rows": (A[:2], B[:2]),
+    "three rows": (A[:3], B[:3]),
+    "nothing but copies of one row": (np.repeat(A[:1], 30, axis=0), B),
+    "zeros": (np.zeros((30, 4)), B),
+    "zeros and ones": (A > 0, B > 0),
+    "scale 1e-300": (1e-300 * A, 1e-300 * B),
+    "scale 1e300": (1e300 * A, 1e300 * B),
+}
+
+
+def fitting(name, rows):
+    """Return the options, without a number of eigenvalues that so few rows do not have."""
+    options = dict(TABLE[name].options)
+    if rows < options.get("n_eigenvalues", 0):
+        del options["n_eigenvalues"]
+    return options
+
+
+@pytest.mark.parametrize("name", TABLE)
+class TestInputs:
+    @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float16, np.float32])
+    def test_every_dtype_counts_as_the_numbers_it_holds(self, name, dtype):
+        expected = distance(*WHOLE, name)
+        found = distance(*(points.astype(dtype) for points in WHOLE), name)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.parametrize("kind", ALWAYS_TAKEN)
+    def test_what_is_valid_has_a_finite_distance(self, name, kind):
+        a, b = ALWAYS_TAKEN[kind]
+        value = ua.distance(a, b, name, **fitting(name, len(a)))
+        assert 0 <= value < np.inf
+
+    @pytest.mark.parametrize("kind", TAKEN_OR_REFUSED)
+    def test_what_has_no_geometry_is_refused_by_name_or_has_a_finite_distance(self, name, kind):
+        a, b = TAKEN_OR_REFUSED[kind]
+        try:
+            value = ua.distance(a, b, name, **fitting(name, len(a)))
+        except UnalignedError as error:
+            assert re.search("dataset '[ab]'", str(error)), "says which"  # noqa: PT017
+        else:
+            assert 0 <= value < np.inf
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_a_distance_needs_is_what_it_refuses_to_miss(name):
+    wide, long = np.c_[B, B], np.r_[B, B]
+    needs = DISTANCES[name]
+    for other, needed, why in (
+        (wide, needs.same_features, "needs the same features, and dataset 'a' has 4 columns"),
+        (long, needs.paired_rows, "row i with row i, and dataset 'a' has 30 rows"),
+    ):
+        if needed:
+            with pytest.raises(NotApplicableError, match=f"{why}.*'les' needs neither"):
+                distance(A, other, name)
+        else:
+            assert 0 < distance(A, other, name) < np.inf
+    square = {"distances": 1 - np.eye(9), "affinity": np.ones((9, 9)), "spd": np.eye(9)}
+    for kind in square.keys() - set(needs.kinds):
+        matrix = ua.Dataset(square[kind], kind=kind)
+        with pytest.raises(NotApplicableError, match=f"dataset 'a' is {kind}"):
+            ua.distance(matrix, matrix, name)
+
+
+@pytest.mark.parametrize("name", [name for name, cls in DISTANCES.items() if cls.is_descriptor])
+def test_a_comparison_by_descriptors_grows_after_loading(name, tmp_path):
+    options = {"distance": name, **TABLE[name].options}
+    a, b, c = clouds(0)
+    ua.compare({"a": a, "b": b}, **options).save(tmp_path / "kept")
+    grown = ua.Comparison.load(tmp_path / "kept").add({"c": c, "copy": a})
+    expected = ua.compare({"a": a, "b": b, "c": c, "copy": a}, **options)
+    np.testing.assert_allclose(grown.distances, expected.distances, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(grown.error_bounds, expected.error_bounds, rtol=1e-9, atol=1e-12)
+    assert grown.names == expected.names
+
+
+@pytest.mark.parametrize("name", TABLE)
 def test_settings_are_frozen_and_come_back_from_their_options(name):
-    method = DISTANCES[name].from_options(OPTIONS[name])
+    method = DISTANCES[name].from_options(TABLE[name].options)
     assert type(method).from_options(method.options()) == method
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
         method.name = "other"

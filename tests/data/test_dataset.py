@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
+from unaligned.data import sources
 from unaligned.errors import DataWarning, InputError, InputTypeError
 
 POINTS = np.random.default_rng(0).normal(size=(20, 3))
@@ -130,6 +131,28 @@ def test_fingerprints_differ_where_data_differ():
     ]
     assert len(set(prints)) == len(prints)
     assert ua.Dataset(-0.0 * square).fingerprint == ua.Dataset(0.0 * square).fingerprint
+
+
+def test_identities_agree_where_values_and_steps_do():
+    same = [POINTS, POINTS.copy(order="F"), sources.ArrayRows(POINTS), -0.0 + POINTS]
+    assert len({ua.Dataset(values).identity for values in same}) == 1
+    others = [
+        ua.Dataset(changed(POINTS, (-1, 0), 7.0)),  # the first row is the same
+        ua.Dataset(POINTS, preprocess="standardize"),
+        ua.Dataset(POINTS[::-1]),
+        ua.Dataset(SYMMETRIC),
+        ua.Dataset(SYMMETRIC, kind="distances"),
+    ]
+    assert len({dataset.identity for dataset in [ua.Dataset(POINTS), *others]}) == 6
+    assert ua.Dataset(POINTS).identity != POINTS.tobytes()
+
+
+def test_data_is_hashed_only_where_first_rows_agree():
+    far, near = changed(POINTS, (0, 0), 7.0), changed(POINTS, (-1, 0), 7.0)
+    for values, hashed in ((far, False), (near, True)):
+        pair = ua.Dataset(POINTS), ua.Dataset(values)
+        assert pair[0].identity != pair[1].identity
+        assert ("fingerprint" in vars(pair[0])) is hashed
 
 
 def test_the_name_and_the_steps_do_not_change_the_fingerprint():

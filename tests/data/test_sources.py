@@ -5,7 +5,9 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from unaligned.data.sources import ArrayRows, GeneratedRows, NpyRows, as_source
+from unaligned.data import chunks
+from unaligned.data.files import NpyRows, as_source
+from unaligned.data.sources import ArrayRows, GeneratedRows, RowSource
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
 
 POINTS = np.random.default_rng(0).normal(size=(1000, 5)).astype(np.float32)
@@ -53,7 +55,17 @@ def csr(folder):
     return sparse.csr_array(POINTS)
 
 
-SOURCES = [npy, memmap, hdf5, zarr, parquet, dask, generator, csr]
+def h5ad(folder, values=POINTS):
+    anndata = pytest.importorskip("anndata")
+    anndata.AnnData(values, obsm={"X_pca": POINTS[:, :2]}).write_h5ad(folder / "cells.h5ad")
+    return folder / "cells.h5ad"
+
+
+def sparse_h5ad(folder):
+    return h5ad(folder, sparse.csr_matrix(POINTS))
+
+
+SOURCES = [npy, memmap, hdf5, zarr, parquet, dask, generator, csr, h5ad, sparse_h5ad]
 
 
 @pytest.mark.parametrize("make", SOURCES)
@@ -97,12 +109,54 @@ def test_rows_that_are_not_finite_are_refused_or_left_out():
     assert dataset.fingerprint == ua.Dataset(kept).fingerprint
 
 
-@pytest.mark.parametrize("steps", [("log1p",), ("normalize_total", "log1p"), ("pca:2",)])
-def test_preprocessing_by_blocks_equals_that_of_the_whole(steps):
-    counts = np.abs(POINTS.astype(np.float64))
-    dataset = ua.Dataset.from_source(ArrayRows(counts), preprocess=steps)
+STEPS = [("log1p",), ("normalize_total", "log1p"), ("pca:2",), ("log1p", "standardize", "pca:3")]
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_preprocessing_by_blocks_equals_that_of_the_whole(steps, monkeypatch):
+    counts = np.abs(POINTS.astype(np.float64)) + np.array([0.0, 0.0, 0.0, 100.0, 1000.0])
+    blocks = [counts[:400], counts[400:401], counts[401:]]
+    dataset = ua.Dataset.from_source(lambda: iter(blocks), preprocess=steps)
+    monkeypatch.setattr(RowSource, "read", None)  # never all at once
+    source = dataset.prepared_source()
     wanted = ua.Dataset(counts, preprocess=steps).prepared()
-    np.testing.assert_allclose(dataset.prepared_source().read(), wanted, rtol=1e-12)
+    assert source.shape == wanted.shape
+    np.testing.assert_allclose(np.concatenate(list(source.blocks(64))), wanted, atol=1e-11)
+    np.testing.assert_allclose(source.take([999, 3]), wanted[[999, 3]], atol=1e-11)
+
+
+def test_pca_of_more_components_than_columns_is_refused_by_blocks():
+    dataset = ua.Dataset.from_source(ArrayRows(POINTS), preprocess="pca:6")
+    with pytest.raises(InputError, match="'pca:6' needs at least 6 rows and columns"):
+        dataset.prepared_source()
+
+
+def test_parts_of_an_h5ad_file_are_named(tmp_path):
+    import h5py
+
+    with h5py.File(h5ad(tmp_path)) as file:
+        np.testing.assert_array_equal(as_source(file["obsm/X_pca"]).read(), POINTS[:, :2])
+        with pytest.raises(InputError, match=r"'/obsm' of .* is no array and no CSR matrix"):
+            as_source(file["obsm"])
+    with pytest.raises(InputError, match="write a CSC matrix as CSR"):
+        as_source(h5ad(tmp_path, sparse.csc_matrix(POINTS)))
+
+
+def test_a_large_dask_array_is_summed_up_chunk_by_chunk(monkeypatch):
+    monkeypatch.setattr(chunks, "HERE_BYTES", 0)
+    here = ArrayRows(POINTS).summary
+    array = dask(None)
+    there = as_source(array).summary
+    np.testing.assert_allclose(there.mean, here.mean, rtol=1e-12)
+    assert there[1:3] == here[1:3] == (0, -1)
+    assert there.peak == here.peak
+    assert there.digest == as_source(dask(None)).summary.digest
+    assert there.digest != as_source(array + 1e-3).summary.digest
+    holes = POINTS.copy()
+    holes[[650, 700]] = np.nan
+    bad = as_source(pytest.importorskip("dask.array").from_array(holes, chunks=(300, 5))).summary
+    assert (bad.n_bad, bad.first_bad) == (2, 650)
+    np.testing.assert_allclose(bad.mean, np.nanmean(holes.astype(float), axis=0), rtol=1e-6)
 
 
 def test_a_generator_that_cannot_start_again_is_refused():
@@ -125,7 +179,7 @@ def test_files_that_cannot_be_read_by_blocks_are_refused(tmp_path):
     (tmp_path / "text.npy").write_text("no")
     with pytest.raises(FileError, match=r"cannot be read as \.npy"):
         as_source(tmp_path / "text.npy")
-    with pytest.raises(InputError, match=r"only \.npy and \.parquet files"):
+    with pytest.raises(InputError, match=r"only \.npy, \.parquet, \.h5ad files"):
         as_source(tmp_path / "a.csv")
     with pytest.raises(InputTypeError, match="source must be an array, a path"):
         as_source(3)

@@ -6,6 +6,7 @@ import pytest
 import unaligned as ua
 from reference import diffusion_of_points, matrix_log, matrix_power, random_spd
 from unaligned.errors import DataWarning, InputError, NotApplicableError
+from unaligned.metrics import aligned
 from unaligned.metrics.imd import TIMES
 
 ALIGNED = ["log-euclidean", "affine-invariant", "euclidean", "spectral-gw"]
@@ -48,6 +49,21 @@ def test_affine_invariance(seed):
         assert between(*inverses, name) == pytest.approx(between(first, second, name), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_affine_invariance_keeps_its_digits_where_operators_are_nearly_singular(seed):
+    # A common congruence leaves the ratios of the scales as generalised eigenvalues.
+    rng = np.random.default_rng(seed)
+    scales = [rng.permutation(np.logspace(0, -7, 12)) for _ in range(2)]
+    A = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    first, second = ((A * scale) @ A.T for scale in scales)
+    expected = np.linalg.norm(np.log(scales[0] / scales[1]))
+    forward, backward = (
+        between(*pair, "affine-invariant") for pair in ((first, second), (second, first))
+    )
+    assert forward == pytest.approx(expected, rel=1e-6)
+    assert forward == pytest.approx(backward, rel=1e-9)
+
+
 @pytest.mark.parametrize("gamma", [None, 1e-4])
 @pytest.mark.parametrize("seed", range(3))
 def test_points_become_regularised_operators(seed, gamma):
@@ -73,6 +89,42 @@ def test_spectral_gw_is_the_supremum_of_its_norm(seed, norm):
         for t in TIMES
     )
     assert between(first, second, "spectral-gw", norm=norm) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["frobenius", "nuclear", "spectral"])
+@pytest.mark.parametrize("seed", range(3))
+def test_spectral_gw_keeps_its_digits_where_operators_are_close(seed, norm):
+    first, step = spd_pair(seed, 10)
+    order = {"frobenius": "fro", "nuclear": "nuc", "spectral": 2}[norm]
+    for size in (1e-3, 1e-6):
+        second = first + size * step
+        expected = max(
+            np.exp(-(t + 1 / t))
+            * np.linalg.norm(matrix_power(first, t) - matrix_power(second, t), order)
+            for t in TIMES
+        )
+        found = between(first, second, "spectral-gw", norm=norm)
+        assert found == pytest.approx(expected, abs=1e-13 * np.trace(first))
+
+
+@pytest.mark.parametrize(
+    ("distance", "decomposition"),
+    [("log-euclidean", "eigh"), ("spectral-gw", "eigh"), ("affine-invariant", "cholesky")],
+)
+def test_every_operator_is_decomposed_once_however_many_pairs(
+    monkeypatch, distance, decomposition
+):
+    calls, original = [], getattr(aligned, decomposition)
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(aligned, decomposition, counted)
+    clouds = np.random.default_rng(0).normal(size=(4, 20, 3))
+    result = ua.compare([*clouds, clouds[0]], distance=distance)
+    assert len(calls) == 4
+    assert result.distances[0, 4] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -76,8 +76,9 @@ def test_the_number_of_neighbours_is_settled_for_the_collection():
 
 def test_what_has_no_dimension_is_refused():
     x, y = pair(0)
+    copies, two = np.repeat(y[:1], 50, axis=0), np.repeat(y[:2], [30, 20], axis=0)
     with pytest.raises(DegenerateDataError, match="row 0 of dataset 'a' has only 20 rows"):
-        ua.distance(np.repeat(y[:1], 50, axis=0), np.repeat(y[:2], [30, 20], axis=0), "crosslid")
+        ua.distance(copies, two, "crosslid", directed=True)
     ring = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     with pytest.raises(DegenerateDataError, match="neighbours in dataset 'b' all at one distance"):
         ua.distance(np.zeros((5, 2)), ring, "crosslid", directed=True)

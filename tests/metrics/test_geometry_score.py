@@ -7,7 +7,9 @@ import pytest
 
 import unaligned as ua
 from plain_persistence import loops
+from unaligned import engine
 from unaligned.errors import DegenerateDataError, InputError
+from unaligned.metrics import geometry_score
 from unaligned.metrics._persistence import pairwise
 from unaligned.metrics.geometry_score import GeometryScore, _holes, relative_living_times
 
@@ -133,6 +135,27 @@ def test_processes_change_nothing():
         GeometryScore(**{**QUICK, "n_rounds": 60}, processes=p).describe(data, 0) for p in (1, 2)
     )
     assert np.array_equal(one, two)
+
+
+def test_processes_are_started_only_where_rounds_take_long(monkeypatch):
+    asked = []
+    monkeypatch.setattr(geometry_score, "resolve_jobs", lambda n: asked.append(n) or 1)
+    data = ua.Dataset(cloud(0))
+    GeometryScore(**QUICK).describe(data, 0)
+    assert asked == []
+    monkeypatch.setattr(geometry_score, "_WORTH_PROCESSES", 30 * 60)
+    GeometryScore(**QUICK).describe(data, 0)
+    assert asked == [-1]
+    engine.run(lambda _: GeometryScore(**QUICK).describe(data, 0), range(2), n_jobs=2)
+    assert asked == [-1], "jobs of their own do not start more"
+
+
+def test_rounds_are_shown_where_bars_are_asked_for(shown_tasks):
+    data = [cloud(seed) for seed in (0, 1)]
+    ua.compare(data, distance="geometry-score", progress=False, **QUICK)
+    assert shown_tasks == []
+    ua.compare(data, distance="geometry-score", progress=True, **QUICK)
+    assert shown_tasks[:3] == [("describing", 2), *2 * [("counting holes", 2)]]
 
 
 def test_the_default_gamma_is_the_authors():

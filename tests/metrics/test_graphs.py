@@ -170,3 +170,12 @@ def test_kinds_without_a_graph_are_refused():
     spd = [ua.Dataset(np.eye(9), kind="spd", name=n) for n in "ab"]
     with pytest.raises(NotApplicableError, match=r"points or distances or graph.*'a' is spd"):
         ua.distance(*spd, "imd")
+
+
+def test_complex_traces_come_back_from_a_file(tmp_path):
+    first, second, third = np.random.default_rng(0).normal(size=(3, 30, 2))
+    options = {"distance": "netlsd", "kernel": "wave", "method": "slq"}
+    ua.compare({"a": first, "b": second}, **options).save(tmp_path / "kept")
+    grown = ua.Comparison.load(tmp_path / "kept").add({"c": third})
+    expected = ua.compare({"a": first, "b": second, "c": third}, **options)
+    np.testing.assert_array_equal(grown.distances, expected.distances)

@@ -39,7 +39,7 @@ class TestMTD:
         P, Q = clouds(seed)
         expected = (textbook(P, Q) + textbook(Q, P)) / 2
         assert expected > 0
-        assert ua.distance(P, Q, "mtd") == pytest.approx(expected, rel=1e-6)
+        assert ua.distance(P, Q, "mtd") == pytest.approx(expected, rel=1e-8)
 
     def test_averages_rounds_of_batches(self, seed):
         P, Q = clouds(seed)
@@ -50,7 +50,7 @@ class TestMTD:
             for i, j in zip(rows, columns, strict=True)
         ]
         assert {len(i) for i in [*rows, *columns]} == {8}
-        assert ua.distance(P, Q, method) == pytest.approx(np.mean(expected), rel=1e-6, abs=1e-6)
+        assert ua.distance(P, Q, method) == pytest.approx(np.mean(expected), rel=1e-8, abs=1e-12)
 
     @pytest.mark.parametrize("d", [1, 3, 30])
     def test_the_points_left_out_change_nothing(self, seed, d):
@@ -96,6 +96,13 @@ def test_the_batches_travel_with_the_result():
     P, Q = clouds(0)
     options = ua.compare([P, Q], distance="mtd", n_rounds=4).options
     assert options == {"batch_size": 200, "other_batch_size": 1000, "n_rounds": 4}
+
+
+def test_rounds_are_shown_where_bars_are_asked_for(shown_tasks):
+    first, second = np.random.default_rng(0).normal(size=(2, 30, 2))
+    options = {"batch_size": 10, "other_batch_size": 20, "n_rounds": 3}
+    ua.compare([first], [second], distance="mtd", progress=True, **options)
+    assert shown_tasks[-3:] == [("comparing", 1), ("rounds", 3), ("rounds", 3)]
 
 
 def test_what_it_cannot_do_is_refused():

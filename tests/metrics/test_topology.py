@@ -6,7 +6,14 @@ import pytest
 import unaligned as ua
 from unaligned.comparison import DISTANCES
 from unaligned.errors import InputError, MissingExtraError, NotApplicableError
-from unaligned.metrics._persistence import distance_matrix, farthest_points, pairwise
+from unaligned.metrics import _persistence
+from unaligned.metrics._persistence import (
+    collapsed_bars,
+    distance_matrix,
+    farthest_points,
+    pairwise,
+    rips_bars,
+)
 from unaligned.metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2, Diagram
 
 gudhi = pytest.importorskip("gudhi", reason="the extra topology is not installed")
@@ -80,16 +87,50 @@ class TestBottleneck:
         assert ua.distance(a, b, name, n_landmarks=99) == ua.distance(a, b, name)
 
 
+@pytest.mark.parametrize(("cls", "dimension"), [(BottleneckH1, 1), (BottleneckH2, 2)])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_bound_covers_single_precision(seed):
-    data = clouds(seed)[0]
-    ours = BottleneckH1().describe(ua.Dataset(data), 0)
+def test_bars_are_those_of_gudhi_in_double_precision(seed, cls, dimension):
+    data = clouds(seed, 25)[0]
     exact = gudhi.RipsComplex(distance_matrix=pairwise(data, data)).create_simplex_tree(
-        max_dimension=2
+        max_dimension=dimension + 1
     )
     exact.compute_persistence()
-    gap = gudhi.bottleneck_distance(ours.bars, exact.persistence_intervals_in_dimension(1))
-    assert 0 < gap <= ours.error < 1e-5
+    ours = cls().describe(ua.Dataset(data), 0).bars
+    theirs = exact.persistence_intervals_in_dimension(dimension)
+    np.testing.assert_array_equal(np.sort(ours, axis=0), np.sort(theirs, axis=0))
+
+
+def test_more_distances_than_can_be_ordered_are_refused(monkeypatch):
+    monkeypatch.setattr(_persistence, "_MOST_RANKS", 100)
+    with pytest.raises(InputError, match=r"has 780 different distances .* n_landmarks=5000 or"):
+        ua.distance(*clouds(0), "bottleneck-h1")
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_collapsing_edges_leaves_every_bar(seed, dimension):
+    rng = np.random.default_rng(seed)
+    sphere = rng.normal(size=(60, 3))
+    sphere /= np.linalg.norm(sphere, axis=1)[:, None]
+    copies = np.repeat(sphere[:30], 2, axis=0)
+    grid = rng.integers(3, size=(50, 3)).astype(float)  # ties and duplicates
+    for points in (sphere, copies, grid):
+        distances = pairwise(points, points)
+        ours, theirs = (
+            np.sort(bars(distances, dimension, "bottleneck-h2"), axis=0)
+            for bars in (collapsed_bars, rips_bars)
+        )
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("name", DIMENSIONS)
+@pytest.mark.parametrize("exponent", [-400, -130, 130, 400])
+def test_units_beyond_single_precision_change_nothing(name, exponent):
+    a, b = clouds(0, 20)
+    unit = 2.0**exponent
+    expected = unit * ua.distance(a, b, name)
+    assert ua.distance(unit * a, unit * b, name) == pytest.approx(expected, rel=1e-6)
 
 
 def test_bars_that_never_die_are_compared():

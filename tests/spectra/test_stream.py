@@ -12,8 +12,9 @@ from unaligned.errors import AccuracyWarning
 from unaligned.operators.bandwidth import Scale
 from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.gaussian import GaussianAffinity
+from unaligned.operators.passes import RowPasses
 from unaligned.operators.streamed import StreamedAffinity
-from unaligned.spectra import _stream, compute
+from unaligned.spectra import _stream, auto, compute, landmarks
 from unaligned.spectra.landmarks import Landmarks
 
 TORI = {
@@ -113,9 +114,38 @@ def test_other_solvers_and_kernels_get_the_points_in_memory(always):
 def test_the_streamed_operator_is_the_gaussian_one():
     points = TORI["9 features"][:500]
     source = GeneratedRows(lambda: np.array_split(points, 3))
-    streamed, dense = StreamedAffinity(source, Scale(9.0)), GaussianAffinity(points, 9.0)
+    streamed, dense = (
+        StreamedAffinity(RowPasses(source), Scale(9.0)),
+        GaussianAffinity(points, 9.0),
+    )
     np.testing.assert_allclose(streamed.to_dense(), dense.to_dense(), atol=1e-13)
     vectors = np.random.default_rng(0).normal(size=(500, 3))
     np.testing.assert_allclose(streamed @ vectors, dense @ vectors, atol=1e-11)
     scaling = DiffusionOperator(streamed).scaling
     np.testing.assert_allclose(scaling, DiffusionOperator(dense).scaling, rtol=1e-12)
+
+
+NOISE = np.random.default_rng(0).normal(size=(2000, 30))
+
+
+def test_a_heavy_tail_is_foreseen_and_left_to_krylov(always, monkeypatch):
+    monkeypatch.setattr(_stream, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(landmarks, "BUDGET", 300)
+    read = []
+    monkeypatch.setattr(RowPasses, "reduce", lambda *_: read.append(1))
+    found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0, tol=1e-6)
+    assert found.stats["chosen"] == "krylov"
+    assert not read  # the sample was enough to know
+    wanted = exact(NOISE, 60.0, 20)
+    assert np.linalg.norm(found.values - wanted.values) <= 1e-6
+
+
+def test_a_heavy_tail_of_too_many_rows_is_told_with_a_remedy(always, monkeypatch):
+    monkeypatch.setattr(_stream, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(landmarks, "BUDGET", 300)
+    monkeypatch.setattr(auto, "MOST_ROWS", 1000)
+    with pytest.warns(AccuracyWarning, match=r"300 landmarks.*heavy tail.*'pca:10'"):
+        found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0)
+    assert (found.stats["chosen"], found.stats["landmarks"]) == ("landmarks", 300)
+    errors = np.abs(found.values - exact(NOISE, 60.0, 20).values)
+    assert (errors <= found.error_bound).all()

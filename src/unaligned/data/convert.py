@@ -10,8 +10,10 @@ from scipy import sparse
 
 from .._check import shape_of
 from ..errors import InputError, InputTypeError
+from .chunks import DaskRows
+from .files import as_source
 from .preprocess import Values
-from .sources import ArrayRows, DaskRows, RowSource
+from .sources import ArrayRows, RowSource
 
 
 def to_values(data: Any, label: str) -> Values:
@@ -184,7 +186,7 @@ def _from_stored(data: Any, label: str) -> Any:
     if not hasattr(data, "dtype") or len(getattr(data, "shape", ())) != 2:
         return _from_sequence(data[()] if hasattr(data, "dtype") else data, label)
     _require_numeric(np.dtype(data.dtype), label)
-    return ArrayRows(data)
+    return as_source(data)
 
 
 def _from_dask(data: Any, label: str) -> Any:

@@ -13,11 +13,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _check
-from .._check import FloatArray
 from ..errors import DataWarning, InputError, warn
 from .convert import is_network, to_values
+from .derived import FiniteRows
+from .files import as_source
+from .fitted import prepared_rows
 from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
-from .sources import ArrayRows, FiniteRows, MappedRows, RowSource, as_source
+from .sources import ArrayRows, RowSource
+from .validate import require_symmetric, rows_not_finite
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
 _BLOCK_BYTES = 2**25
@@ -83,7 +86,7 @@ class Dataset:
             values = values.read()
         values, dropped = self._without_missing(values)
         if self.kind != "points":
-            _require_symmetric(values, self.kind, self.label)
+            require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
 
@@ -101,9 +104,9 @@ class Dataset:
         Parameters
         ----------
         source
-            A path (`.npy`, `.parquet`), anything with a shape and slices (memmap, HDF5, Zarr),
-            a Dask array, a `RowSource`, or a function that returns an iterator of row blocks,
-            the same ones at every call.
+            A path (`.npy`, `.parquet`, `.h5ad`), anything with a shape and slices (memmap,
+            HDF5, Zarr), a Dask array, a `RowSource`, or a function that returns an iterator of
+            row blocks, the same ones at every call.
         name, preprocess, nan_policy, metadata
             As for `Dataset`.
 
@@ -155,15 +158,14 @@ class Dataset:
     def prepared_source(self) -> RowSource:
         """Return the points with the preprocessing done, to be read by blocks.
 
-        Steps that look at single rows are done block by block; the others (`standardize`,
-        `pca`) need all values in memory.
+        Steps that must know all rows (`standardize`, `pca`) learn what they need in a pass over
+        the blocks of a source; values that are in memory are preprocessed there.
         """
-        if not all(step.partition(":")[0] in ROW_BY_ROW for step in self.preprocess):
-            return ArrayRows(self.prepared())
-        source = self.values if isinstance(self.values, RowSource) else ArrayRows(self.values)
-        if not self.preprocess:
-            return source
-        return MappedRows(source, lambda block: apply_steps(block, self.preprocess))
+        if isinstance(self.values, RowSource):
+            return prepared_rows(self.values, self.preprocess)
+        if all(step.partition(":")[0] in ROW_BY_ROW for step in self.preprocess):
+            return prepared_rows(ArrayRows(self.values), self.preprocess)
+        return ArrayRows(self.prepared())
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""
@@ -192,6 +194,22 @@ class Dataset:
                 canonical = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
                 digest.update(canonical.data)
         return digest.hexdigest()
+
+    @cached_property
+    def glimpse(self) -> bytes:
+        """The shape and the first row: where these differ, so do fingerprints."""
+        if isinstance(self.values, RowSource):
+            first = self.values.summary.first
+        else:
+            first = self.values[[0]]
+            first = first.toarray() if sparse.issparse(first) else np.asarray(first)
+        head = f"{self.kind}:{self.values.shape}:".encode()
+        return head + (first.astype(np.float64) + 0.0).tobytes()  # no -0.0
+
+    @property
+    def identity(self) -> Identity:
+        """What two datasets of the same values and preprocessing share, a key of dicts."""
+        return Identity(self)
 
     def generator(self, seed: int) -> np.random.Generator:
         """Return the generator that belongs to this data under a root seed."""
@@ -224,7 +242,11 @@ class Dataset:
 
     def _without_missing(self, values: Values) -> tuple[Values, int]:
         lazy = isinstance(values, RowSource)
-        n_bad, first = _lazy_missing(values) if lazy else _missing(values)
+        if lazy:
+            n_bad, first = values.summary.n_bad, values.summary.first_bad
+        else:
+            bad = rows_not_finite(values)
+            n_bad, first = bad.size, bad[0] if bad.size else -1
         if not n_bad:
             return values, 0
         if self.nan_policy == "raise" or self.kind != "points":
@@ -249,7 +271,7 @@ class Dataset:
         if lazy:
             return FiniteRows(values), n_bad
         keep = np.ones(values.shape[0], dtype=bool)
-        keep[_rows_not_finite(values)] = False
+        keep[bad] = False
         return values[keep], n_bad
 
     def __repr__(self) -> str:
@@ -258,56 +280,22 @@ class Dataset:
         return f"Dataset({name}{self.kind}, {self.n_samples} × {self.n_features}{steps})"
 
 
-def _missing(values: Values) -> tuple[int, int]:
-    """Return how many rows hold NaN or infinity, and the first of them."""
-    bad = _rows_not_finite(values)
-    return int(bad.size), int(bad[0]) if bad.size else -1
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """The values and the preprocessing of a dataset, as a key of dicts.
 
+    Only where glimpses agree are all values read for their fingerprint: most data differ in
+    their first row, and hashing all takes longer than some distances.
+    """
 
-def _lazy_missing(source: RowSource) -> tuple[int, int]:
-    return source.summary.n_bad, source.summary.first_bad
+    dataset: Dataset
 
+    def __hash__(self) -> int:
+        return hash((self.dataset.glimpse, self.dataset.preprocess))
 
-def _rows_not_finite(values: Values) -> npt.NDArray[np.int64]:
-    """Return the positions of rows with NaN or infinity, block by block."""
-    if values.dtype.kind != "f":
-        return np.empty(0, dtype=np.int64)
-    if sparse.issparse(values):
-        row_of = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
-        return np.unique(row_of[~np.isfinite(values.data)])
-    step = max(1, _BLOCK_BYTES // (8 * max(1, values.shape[1])))
-    found = [
-        start + np.flatnonzero(~np.isfinite(values[start : start + step]).all(axis=1))
-        for start in range(0, values.shape[0], step)
-    ]
-    return np.concatenate(found)
-
-
-def _require_symmetric(values: Values, kind: str, label: str) -> None:
-    """Check what every matrix kind must be: square, symmetric, and of the right sign."""
-    if values.shape[0] != values.shape[1]:
-        raise InputError(
-            f"{label} of kind {kind!r} must be square; its shape is {tuple(values.shape)}. "
-            "For rows of features use kind='points'."
-        )
-    precision = np.finfo(values.dtype).eps if values.dtype.kind == "f" else 0.0
-    tolerance = max(1e-8, 16.0 * float(precision))  # single precision is not symmetric to 1e-8
-    values = values.astype(np.float64, copy=False)
-    largest = float(abs(values).max())
-    asymmetry = float(abs(values - values.T).max())
-    if asymmetry > tolerance * largest:
-        raise InputError(
-            f"{label} of kind {kind!r} must be symmetric; entries differ from their mirror by up "
-            f"to {asymmetry:g}. Symmetrise it, e.g. (A + A.T) / 2."
-        )
-    if kind != "spd" and values.min() < 0:
-        raise InputError(
-            f"{label} of kind {kind!r} must not be negative; the smallest entry is "
-            f"{float(values.min()):g}."
-        )
-    diagonal: FloatArray = np.asarray(values.diagonal(), dtype=np.float64)
-    if kind == "distances" and np.abs(diagonal).max() > tolerance * largest:
-        raise InputError(
-            f"{label} of kind 'distances' must have a zero diagonal; the largest entry there is "
-            f"{np.abs(diagonal).max():g}. For similarities use kind='affinity'."
-        )
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Identity):
+            return NotImplemented
+        mine, yours = self.dataset, other.dataset
+        alike = (mine.glimpse, mine.preprocess) == (yours.glimpse, yours.preprocess)
+        return alike and (mine is yours or mine.fingerprint == yours.fingerprint)

@@ -99,11 +99,7 @@ def pca(values: Values, n_components: float) -> FloatArray:
 
     n_samples, n_features = values.shape
     k = int(n_components)
-    if k > min(n_samples, n_features):
-        raise InputError(
-            f"preprocess step 'pca:{k}' needs at least {k} rows and columns; the data has shape "
-            f"{(n_samples, n_features)}. Ask for fewer components."
-        )
+    require_components(k, (n_samples, n_features))
     if sparse.issparse(values) and k == min(n_samples, n_features):
         values = values.toarray()  # nothing is left out, and ARPACK must leave something out
     if sparse.issparse(values):
@@ -114,6 +110,15 @@ def pca(values: Values, n_components: float) -> FloatArray:
     model = PCA(k, svd_solver=solver, random_state=0)
     scores: FloatArray = np.ascontiguousarray(model.fit_transform(values))
     return scores
+
+
+def require_components(n_components: int, shape: tuple[int, int]) -> None:
+    """Refuse more components than there are rows or columns."""
+    if n_components > min(shape):
+        raise InputError(
+            f"preprocess step 'pca:{n_components}' needs at least {n_components} rows and "
+            f"columns; the data has shape {shape}. Ask for fewer components."
+        )
 
 
 STEPS: dict[str, Callable[..., Values]] = {

@@ -151,7 +151,7 @@ def reproduce(experiment: Experiment, out: str | Path, *, progress: bool | None 
         lambda task: trials.add(task.trial, task.value, experiment.run_task(task)),
         missing,
         progress=progress,
-        description=experiment.name,
+        description=f"running {experiment.name}",
     )
     table = trials.select({(task.trial, task.value) for task in tasks})
     return _publish(experiment, table, folder)

@@ -11,12 +11,14 @@ from scipy.spatial.distance import cdist
 
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..errors import MissingExtraError
+from ..errors import InputError, MissingExtraError
+from ._points import dense_points
 
 # Beyond, a matrix product is cheaper than a loop over differences.
 _FEW_FEATURES = 16
 # Where ‖x - y‖² is this small against ‖x‖² + ‖y‖², the product has lost 6 of its 16 digits.
 _CANCELLED = 1e-6
+_MOST_RANKS = 2**24  # from here on single precision skips whole numbers
 
 
 def optional(package: str, distance: str) -> Any:
@@ -25,12 +27,6 @@ def optional(package: str, distance: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise MissingExtraError(package, "topology", f"distance {distance!r}") from error
-
-
-def dense(points: Any) -> FloatArray:
-    """Return points as a plain array, sparse ones filled in."""
-    filled: FloatArray = points.toarray() if sparse.issparse(points) else np.asarray(points)
-    return filled
 
 
 def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -61,14 +57,67 @@ def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
 
 def distance_matrix(dataset: Dataset) -> FloatArray:
     """Return the N×N distances of a dataset of kind `points` or `distances`."""
-    values = dense(dataset.prepared())
+    values = dense_points(dataset)
     return pairwise(values, values) if dataset.kind == "points" else values
 
 
 def rips_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
     """Return the Vietoris-Rips bars of one dimension of a distance matrix, by ripser."""
+    first, second = np.triu_indices(len(distances), 1)
+    levels, ranks = _ranked(distances[first, second], distance)
+    filtration = np.zeros(distances.shape, dtype=np.float32)
+    filtration[first, second] = filtration[second, first] = ranks
+    return _ripser(filtration, levels, dimension, distance)
+
+
+def collapsed_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
+    """Return the bars that `rips_bars` returns, from the few edges that a collapse leaves.
+
+    gudhi's edge collapse (Glisse and Pritam, 2022) takes out edges, or lets them enter later,
+    such that all bars stay the same. What enters beyond the radius at which one point is joined
+    to all others changes nothing. Of 1000 points on a torus 4 to 13 % of the edges are left:
+    cavities (H2) then take seconds and 0.4 GB, where the whole filtration takes minutes and
+    gigabytes. Loops gain nothing by it.
+
+    Examples
+    --------
+    >>> octahedron = np.vstack([np.eye(3), -np.eye(3)])
+    >>> bars = collapsed_bars(pairwise(octahedron, octahedron), 2, "bottleneck-h2")
+    >>> bars.round(4).tolist()
+    [[1.4142, 2.0]]
+    """
+    optional("gudhi", distance)
+    from gudhi.flag_filtration.edge_collapse import reduce_graph
+
+    radius = distances.max(axis=1).min()
+    first, second = np.nonzero(np.triu(distances <= radius, 1))
+    entries = distances[first, second]
+    graph = sparse.coo_matrix((entries, (first, second)), shape=distances.shape)
+    left = reduce_graph(graph)
+    levels, left.data = _ranked(left.data, distance)
+    return _ripser(left, levels, dimension, distance)
+
+
+def _ranked(entries: FloatArray, distance: str) -> tuple[FloatArray, FloatArray]:
+    """Return the values that occur, after a 0 for the points, and which of them each entry is.
+
+    Bars depend on the order of distances only. ripser counts in single precision, which holds
+    whole numbers exactly where it would round distances, so it is given their ranks.
+    """
+    values, ranks = np.unique(entries, return_inverse=True)
+    if values.size >= _MOST_RANKS:
+        raise InputError(
+            f"distance {distance!r} has {values.size} different distances between points to "
+            f"order, and ripser tells {_MOST_RANKS} apart. Give n_landmarks=5000 or fewer."
+        )
+    return np.concatenate([[0.0], values]), ranks.astype(np.float64) + 1.0
+
+
+def _ripser(filtration: Any, levels: FloatArray, dimension: int, distance: str) -> FloatArray:
+    """Return ripser's bars of ranked distances, dense or the edges there are, as distances."""
     ripser = optional("ripser", distance).ripser
-    bars: FloatArray = ripser(distances, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
+    found = ripser(filtration, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
+    bars: FloatArray = np.append(levels, np.inf)[np.minimum(found, levels.size).astype(np.int64)]
     return bars
 
 
@@ -86,7 +135,7 @@ def farthest_points(dataset: Dataset, size: int) -> tuple[IndexArray, float]:
     >>> rows.tolist(), radius
     ([3, 0], 2.0)
     """
-    values = dense(dataset.prepared())
+    values = dense_points(dataset)
     is_points = dataset.kind == "points"
     start = np.linalg.norm(values - values.mean(axis=0), axis=1) if is_points else values.mean(1)
     rows = [int(start.argmax())]

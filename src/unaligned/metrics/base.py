@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+import numpy.typing as npt
+
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
+from ..engine import Engine
 from ..errors import RecipeMismatchError
 from ..spectra.compute import (
     SignatureSettings,
@@ -73,6 +76,14 @@ class Distance(ABC):
     @abstractmethod
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return the descriptor of one dataset."""
+
+    def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
+        """Return a descriptor as arrays for a file; None where it is the data, or a signature."""
+        return None
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
+        """Return the descriptor that `to_arrays` took apart."""
+        raise NotImplementedError(f"{self.name!r} keeps no descriptors of its own.")
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
         """Return the distance and all descriptors with what only they together decide."""
@@ -142,9 +153,12 @@ class SpectralDistance(Distance):
             require_enough(k, dataset)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
-    def describe(self, dataset: Dataset, seed: int) -> Signature:
-        """Return the signature of one dataset (Algorithm 2, its first loop)."""
-        return compute_signature(dataset, self.settings, seed)
+    def describe(self, dataset: Dataset, seed: int, engine: Engine | None = None) -> Signature:
+        """Return the signature of one dataset (Algorithm 2, its first loop).
+
+        Blocks of rows, where there are any, are worked on by `engine`.
+        """
+        return compute_signature(dataset, self.settings, seed, engine)
 
     def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
         """Settle γ where it is `"auto"`: the largest that any of the spectra asks for."""

@@ -15,9 +15,10 @@ from ..errors import DegenerateDataError
 from ..operators.bandwidth import median_distance
 from ..operators.points import PointCloud, squared_norms
 from ..operators.threads import Workers
-from ._points import DataDistance, Described, dense_points, mean_of
+from ._points import DataDistance, Described, centred, dense_points
 
 _TILE_ROWS = 1024
+_SAFE = 1e-60, 1e60  # squares of these, and their products, stay far from the ends of doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +114,10 @@ class CKA(DataDistance):
             )
         return replace(alone, norm=norm)
 
+    def arrays(self, content: Kernel) -> tuple[FloatArray, ...]:
+        """Return the points of the kernel."""
+        return (content.points,)
+
     def between(self, first: Described, second: Described) -> float:
         """Return one minus the alignment."""
         K, L = first.content, second.content
@@ -120,10 +125,13 @@ class CKA(DataDistance):
         return 1.0 - (alignment if self.debiased else min(max(alignment, 0.0), 1.0))
 
     def _linear(self, points: FloatArray) -> Kernel:
-        centred = points - mean_of(points)
+        _, rest = centred(points)
+        size = float(np.vdot(rest, rest))
+        if size > 0 and not _SAFE[0] < size < _SAFE[1]:
+            rest *= 2.0 ** -(np.frexp(size)[1] // 2)  # HSIC has its square; scale plays no part
         # The rows of a centred matrix add up to 0, so without the diagonal to minus that.
-        diagonal = squared_norms(centred) if self.debiased else np.zeros(len(points))
-        return Kernel(centred, None, 0.0, -diagonal, diagonal)
+        diagonal = squared_norms(rest) if self.debiased else np.zeros(len(points))
+        return Kernel(rest, None, 0.0, -diagonal, diagonal)
 
     def _rbf(self, points: FloatArray, dataset: Dataset) -> Kernel:
         cloud = PointCloud(points)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from multiprocessing import current_process
+from threading import current_thread, main_thread
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..engine import resolve_jobs
+from ..engine import Processes, Threads, resolve_jobs, steps
 from ..errors import DegenerateDataError
 from ..operators.memory import storage_for
-from ._persistence import dense, distance_matrix, optional, pairwise
+from ._persistence import distance_matrix, optional, pairwise
+from ._points import dense_points
 from .base import Distance
 
 _REFERENCE_SIZE = 5000  # the N for which the authors' γ is 1/128
 _FEW_FEATURES = 16  # up to here distances are worked out in every round, not looked up
 _DIMENSION = 2  # triangles are enough for H1
 _ROUNDS_PER_TASK = 25
+_WORTH_PROCESSES = 2_000_000  # rounds × points, some 10 s
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,9 @@ class GeometryScore(Distance):
     n_rounds
         How many rounds are averaged. The noise of d goes down as 1/n_rounds.
     processes
-        Rounds at a time; -1 takes all cores. The values do not depend on it. Processes, as gudhi
-        keeps the interpreter's lock; starting them takes seconds, so 1000 rounds at N=5000 gain
-        by it and at N=1000 do not.
+        Rounds at a time, on so many processes, as gudhi keeps the interpreter's lock; -1 takes
+        all cores. Starting them takes seconds, so None takes all cores only where rounds × N is
+        2 million or more, and one elsewhere and inside of jobs. The values do not depend on it.
 
     Examples
     --------
@@ -77,13 +83,14 @@ class GeometryScore(Distance):
     gamma: float | None = None
     i_max: int = 100
     n_rounds: int = 1000
-    processes: int = 1
+    processes: int | None = None
 
     def __post_init__(self) -> None:
         _check.positive_int("n_landmarks", self.n_landmarks, minimum=3)
         _check.positive_int("i_max", self.i_max)
         _check.positive_int("n_rounds", self.n_rounds)
-        resolve_jobs(_check.whole_number("processes", self.processes))
+        if self.processes is not None:
+            resolve_jobs(_check.whole_number("processes", self.processes))
         if self.gamma is not None:
             _check.real_number("gamma", self.gamma, minimum=0.0, strict=True)
 
@@ -101,20 +108,32 @@ class GeometryScore(Distance):
                 f"{dataset.label} has {size} points that are all equal, and distance "
                 f"{self.name!r} needs a largest distance above 0. Leave the dataset out."
             )
-        blocks = [draws[i : i + _ROUNDS_PER_TASK] for i in range(0, len(draws), _ROUNDS_PER_TASK)]
-        sums = self._over(blocks, (values, is_matrix, gamma, self.i_max))
-        mean: FloatArray = np.sum(sums, axis=0) / self.n_rounds
+        setting = values, is_matrix, gamma, self.i_max
+        mean: FloatArray = np.sum(self._over(draws, setting), axis=0) / self.n_rounds
         return mean
 
-    def _over(self, blocks: list[IndexArray], setting: tuple[Any, ...]) -> list[FloatArray]:
-        """Return the sums of all blocks, in order, on so many processes."""
-        jobs = min(resolve_jobs(self.processes), len(blocks))
-        if jobs == 1:
-            return [_sum_of_living_times(block, *setting) for block in blocks]
-        from joblib import Parallel, delayed
+    def _over(self, draws: IndexArray, setting: tuple[Any, ...]) -> list[FloatArray]:
+        """Return the sums over blocks of rounds, in order, the same on any number of processes."""
+        starts = range(0, len(draws), _ROUNDS_PER_TASK)
+        blocks = [draws[start : start + _ROUNDS_PER_TASK] for start in starts]
+        jobs = min(self._jobs(len(setting[0])), len(blocks))
+        engine = Threads(1) if jobs == 1 else Processes(jobs)
+        sums = engine.map(_sum_of_living_times, blocks, shared=setting)
+        return list(steps(sums, len(blocks), "counting holes"))
 
-        task = delayed(_sum_of_living_times)
-        return list(Parallel(n_jobs=jobs)(task(block, *setting) for block in blocks))
+    def _jobs(self, n_samples: int) -> int:
+        if self.processes is not None:
+            return resolve_jobs(self.processes)
+        alone = current_process().name == "MainProcess" and current_thread() is main_thread()
+        return resolve_jobs(-1) if alone and self.n_rounds * n_samples >= _WORTH_PROCESSES else 1
+
+    def to_arrays(self, descriptor: FloatArray) -> dict[str, npt.NDArray[Any]]:
+        """Return the mean relative living times."""
+        return {"times": descriptor}
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
+        """Return the mean relative living times."""
+        return arrays["times"]
 
     def compare(self, first: FloatArray, second: FloatArray) -> float:
         """Return the squared L2 distance between two mean relative living times."""
@@ -144,16 +163,17 @@ def _witnesses(dataset: Dataset) -> tuple[FloatArray, bool]:
     """Return the points, or all their distances where looking up is cheaper and they fit."""
     if dataset.kind == "distances":
         return distance_matrix(dataset), True
-    points = dense(dataset.prepared())
+    points = dense_points(dataset)
     if points.shape[1] <= _FEW_FEATURES or storage_for(len(points), None) != "dense":
         return points, False
     return pairwise(points, points), True
 
 
 def _sum_of_living_times(
-    draws: IndexArray, values: FloatArray, is_matrix: bool, gamma: float, i_max: int
+    setting: tuple[FloatArray, bool, float, int], draws: IndexArray
 ) -> FloatArray:
     """Return the sum of the relative living times over these draws of landmarks, (i_max,)."""
+    values, is_matrix, gamma, i_max = setting
     total = np.zeros(i_max)
     for rows in draws:
         distances = values[:, rows] if is_matrix else pairwise(values, values[rows])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
@@ -130,6 +132,14 @@ class IMD(Distance):
     def describe(self, dataset: Dataset, seed: int) -> Trace:
         """Return the heat trace per node at the 256 times."""
         return laplacian_density(dataset, seed, **self.options()).heat(TIMES)
+
+    def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
+        """Return the parts of a trace."""
+        return descriptor.to_arrays()
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
+        """Return the trace of these parts."""
+        return Trace.from_arrays(arrays)
 
     def compare(self, first: Trace, second: Trace) -> float:
         """Return the distance between two heat traces."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray
@@ -14,7 +16,7 @@ from ..errors import DegenerateDataError
 from ..operators.bandwidth import median_distance
 from ..operators.points import PointCloud
 from ..operators.threads import Workers
-from ._points import DataDistance, Described, dense_points, mean_of
+from ._points import DataDistance, Described, centred, dense_points
 
 _BLOCK_ROWS = 4096
 
@@ -62,9 +64,10 @@ class MMD(DataDistance):
             _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
         _check.flag("unbiased", self.unbiased)
 
-    def vanishes(self, first: Described, second: Described) -> bool:
-        """Say whether both are the same data; the unbiased estimate is not 0 even then."""
-        return not self.unbiased and super().vanishes(first, second)
+    @property
+    def zero_of_itself(self) -> bool:
+        """Whether equal data is at distance 0; the unbiased estimate is not."""
+        return not self.unbiased
 
     def objection(self, first: Dataset, second: Dataset) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
@@ -132,9 +135,23 @@ class Frechet(DataDistance):
 
     def content(self, dataset: Dataset, seed: int) -> tuple[FloatArray, FloatArray]:
         """Return the mean, (d,), and a factor F of the covariance, (min(n, d), d)."""
-        points = dense_points(dataset)
-        mean = mean_of(points)
-        return mean, _factor(points, mean) / np.sqrt(len(points) - 1.0)
+        mean, rest = centred(dense_points(dataset))
+        factor = rest if len(rest) <= rest.shape[1] else triangle(rest)
+        return mean, factor / np.sqrt(len(rest) - 1.0)
+
+    def arrays(self, content: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, ...]:
+        """Return the mean and the factor."""
+        return content
+
+    def to_arrays(self, descriptor: Described) -> dict[str, npt.NDArray[Any]]:
+        """Return the mean and the factor; what else there is only serves messages and draws."""
+        mean, factor = descriptor.content
+        return {"mean": mean, "factor": factor}
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Described:
+        """Return the description of this mean and factor."""
+        content = arrays["mean"], arrays["factor"]
+        return Described(content, content, "the dataset", 0)
 
     def between(self, first: Described, second: Described) -> float:
         """Return the squared distance of the two Gaussians."""
@@ -148,15 +165,13 @@ def _nuclear_norm(matrix: FloatArray) -> float:
     return float(np.linalg.svd(matrix, compute_uv=False).sum())
 
 
-def _factor(points: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return F with FᵀF = Σ (xᵢ - μ)(xᵢ - μ)ᵀ: the centred rows, or the R of their QR."""
+def triangle(points: FloatArray) -> FloatArray:
+    """Return R of the QR decomposition, RᵀR = XᵀX, block by block, (d, d)."""
     n, d = points.shape
-    if n <= d:
-        return points - mean
     R: FloatArray = np.empty((0, d))
     step = max(_BLOCK_ROWS, 4 * d)
     for start in range(0, n, step):
-        block = points[start : start + step] - mean
+        block = points[start : start + step]
         R = np.asarray(np.linalg.qr(np.concatenate([R, block]) if R.size else block, mode="r"))
     return R
 

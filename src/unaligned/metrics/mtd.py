@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
+from ..engine import steps
 from ..errors import InputError
-from ._persistence import dense, optional, pairwise, rips_bars
+from ._persistence import optional, pairwise, rips_bars
+from ._points import require_range
 from .base import Distance
 
 
@@ -76,7 +79,9 @@ class MTD(Distance):
         rng = dataset.generator(seed)
         size = min(self.other_batch_size, dataset.n_samples)
         draws = [rng.permutation(dataset.n_samples)[:size] for _ in range(self.n_rounds)]
-        return dataset.prepared(), draws
+        points = dataset.prepared()
+        require_range(points.data if sparse.issparse(points) else points, dataset.label)
+        return points, draws
 
     def compare(self, first: Any, second: Any) -> float:
         """Return the mean of both directions."""
@@ -87,9 +92,10 @@ class MTD(Distance):
     def _directed(self, first: Any, second: Any) -> float:
         (P, rows), (Q, columns) = first, second
         everything = P.shape[0] <= self.batch_size and Q.shape[0] <= self.other_batch_size
+        rounds = list(zip(rows, columns, strict=True))[: 1 if everything else None]
         lengths = [
-            cross_barcode_length(dense(P[i[: self.batch_size]]), dense(Q[j]))
-            for i, j in zip(rows[:1] if everything else rows, columns, strict=False)
+            cross_barcode_length(_dense(P[i[: self.batch_size]]), _dense(Q[j]))
+            for i, j in steps(rounds, len(rounds), "rounds")
         ]
         return float(np.mean(lengths))
 
@@ -116,6 +122,11 @@ def cross_barcode_length(P: FloatArray, Q: FloatArray) -> float:
     distances[:n, :n], distances[:n, n:], distances[n:, :n] = within, across, across.T
     bars = rips_bars(distances, 1, MTD.name)
     return float((bars[:, 1] - bars[:, 0]).sum())
+
+
+def _dense(rows: Any) -> FloatArray:
+    filled: FloatArray = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+    return filled
 
 
 def _sufficient(within: FloatArray, across: FloatArray) -> IndexArray:

@@ -18,6 +18,7 @@ from ._points import DataDistance, Described
 
 DEFAULT_NEIGHBOURS = 100
 _FEW_FEATURES = 15  # where a tree is the faster search, as scikit-learn decides it
+_CANCELLED = 1e-6  # a squared distance this small against the norms has lost 6 of 16 digits
 _BLOCK = 1 << 23  # differences at a time, 64 MB
 
 
@@ -86,15 +87,16 @@ class CrossLID(DataDistance):
             )
         return replace(self, n_neighbors=k)
 
-    def vanishes(self, first: Described, second: Described) -> bool:
-        """Return False: a dataset's CrossLID with itself is its mean LID."""
+    @property
+    def zero_of_itself(self) -> bool:
+        """False: a dataset's CrossLID with itself is its mean LID."""
         return False
 
     def between(self, first: Described, second: Described) -> float:
         """Return the mean of both directions, or one."""
         k = self.n_neighbors or DEFAULT_NEIGHBOURS
         forth = _mean_dimension(first, second, k)
-        if self.directed or first.key == second.key:
+        if self.directed or first.equals(second):
             return forth
         return 0.5 * (forth + _mean_dimension(second, first, k))
 
@@ -103,7 +105,7 @@ def _mean_dimension(first: Described, second: Described, k: int) -> float:
     """Return the mean over points of `first` of their LID among points of `second`."""
     x, y = first.content, second.content
     dimensions, copied = np.empty(len(x)), np.arange(len(x))
-    if first.key != second.key:
+    if not first.equals(second):
         near = _nearest(x, y, k)
         dimensions, copied = _dimensions(near), np.flatnonzero(near[:, 0] == 0)
     if copied.size:
@@ -149,20 +151,27 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
     from sklearn.neighbors import NearestNeighbors
 
     tree = y.shape[1] <= _FEW_FEATURES
+    if not tree:
+        centre = y.mean(axis=0)  # what all points share would eat digits of the product
+        x, y = x - centre, y - centre
     search = NearestNeighbors(n_neighbors=k, algorithm="kd_tree" if tree else "brute").fit(y)
-    distances, positions = search.kneighbors(x)
-    if tree:
-        near: FloatArray = distances
-        return near
-    # The product behind a brute search loses the digits of small distances.
-    step = max(1, _BLOCK // (k * x.shape[1]))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)
+    found, positions = search.kneighbors(x)
+    distances: FloatArray = found
+    if not tree:
+        _refine(distances, positions, x, y)
+    return distances
+
+
+def _refine(distances: FloatArray, positions: IndexArray, x: FloatArray, y: FloatArray) -> None:
+    """Work out again, from differences, rows where the product behind the search lost digits."""
+    sizes = squared_norms(x) + squared_norms(y).max()
+    rows = np.flatnonzero(distances[:, 0] ** 2 <= _CANCELLED * sizes)
+    step = max(1, _BLOCK // (distances.shape[1] * x.shape[1]))
+    for start in range(0, rows.size, step):
+        part = rows[start : start + step]
         difference = y[positions[part]] - x[part, None]
         flat = squared_norms(difference.reshape(-1, x.shape[1]))
-        distances[part] = np.sort(np.sqrt(flat).reshape(-1, k), axis=1)
-    exact: FloatArray = distances
-    return exact
+        distances[part] = np.sort(np.sqrt(flat).reshape(len(part), -1), axis=1)
 
 
 def _dimensions(near: FloatArray) -> FloatArray:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray
@@ -109,6 +111,14 @@ class NetLSD(Distance):
         if self.kernel == "heat":
             return self._normalised(density.heat(HEAT_TIMES), np.exp(-HEAT_TIMES))
         return self._normalised(density.wave(WAVE_TIMES), np.exp(-1j * WAVE_TIMES))
+
+    def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
+        """Return the parts of a trace."""
+        return descriptor.to_arrays()
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
+        """Return the trace of these parts."""
+        return Trace.from_arrays(arrays)
 
     def compare(self, first: Trace, second: Trace) -> float:
         """Return the Euclidean distance of two signatures."""

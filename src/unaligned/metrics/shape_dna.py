@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.mesh import Mesh
+from ..engine import Engine
 from ..errors import DegenerateDataError, InputError, NotApplicableError
 from ..spectra.compute import require_enough
 from ..spectra.signature import Signature
@@ -106,10 +108,10 @@ class ShapeDNA(SpectralDistance):
                     )
         return super().objection(first, second)
 
-    def describe(self, dataset: Dataset, seed: int) -> Any:
+    def describe(self, dataset: Dataset, seed: int, engine: Engine | None = None) -> Any:
         """Return the signature of one dataset, or the eigenvalues of its surface, (K,)."""
         if self.laplacian == "diffusion":
-            return super().describe(dataset, seed)
+            return super().describe(dataset, seed, engine)
         k = self.settings.n_eigenvalues or min(DEFAULT_VALUES, dataset.n_samples)
         require_enough(k, dataset)
         values = dataset.prepared()
@@ -124,6 +126,14 @@ class ShapeDNA(SpectralDistance):
             return surface_eigenvalues(vertices, faces, k, dataset.generator(seed))
         except DegenerateDataError as error:
             raise DegenerateDataError(f"{dataset.label}: {error}") from error
+
+    def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
+        """Return the eigenvalues of a surface; signatures are kept as such."""
+        return {"values": descriptor} if self.laplacian == "robust" else None
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
+        """Return the eigenvalues of a surface."""
+        return arrays["values"]
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
         """Settle γ where it is `"auto"` and there are signatures."""

@@ -218,6 +218,10 @@ class GromovWasserstein(TransportDistance):
         kept = values[np.ix_(rows, rows)] if precomputed else values[rows]
         return kept, weights, precomputed
 
+    def arrays(self, content: tuple[FloatArray, FloatArray, bool]) -> tuple[FloatArray, ...]:
+        """Return the points or distances, and the weights."""
+        return content[:2]
+
     def between(self, first: Described, second: Described) -> float:
         """Return the distance by the method that was settled."""
         (C1, p), (C2, q) = _space(first), _space(second)

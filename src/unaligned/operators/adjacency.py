@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from ..errors import InputError
+from .points import require_representable
 
 # Core-time at N=3000: a tree 0.01 s at d=3 and 0.10 s at d=10, the matrix product 0.05 and 0.06.
 # The tree grows slower with N, so it comes back for large sets.
@@ -68,7 +70,10 @@ def neighbour_graph(
     algorithm = "auto"
     if precomputed:
         points = points.toarray() if sparse.issparse(points) else points
-    elif not sparse.issparse(points):
+    elif sparse.issparse(points):
+        require_representable(float(np.abs(points.data).max(initial=0.0)))
+    else:
+        require_representable(float(np.abs(points).max()))
         # What all points share would eat the digits in which they differ.
         points = points - points.mean(axis=0)
         if n_features > _FEW_FEATURES and n_samples <= _MANY_SAMPLES:

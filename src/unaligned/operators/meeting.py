@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from operator import add
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from .._check import FloatArray, IndexArray
 from .points import Bracket, padded, squared_norms
 from .threads import Workers
 
-Blocks: TypeAlias = Callable[[], Iterable[FloatArray]]
+# Adds up a function of pieces of rows, and of what all share, over all rows.
+Reduce: TypeAlias = Callable[[Callable[[FloatArray, int, Any], Any], Any], Any]
 
 # Up to here each row has a window of its own in a compiled loop; with more features a matrix
 # product is faster by more than it loses when the rows of one tile are alike.
@@ -29,6 +31,10 @@ class Tally(NamedTuple):
     bins: IndexArray
     total: int
     spread: float
+
+    def __add__(self, other: Tally) -> Tally:  # type: ignore[override]
+        """Return the tally of the values of both."""
+        return Tally(*map(add, self, other))
 
     def cumulative(self) -> FloatArray:
         """Return the share of values up to each edge of the bins, (n_bins + 1,)."""
@@ -47,10 +53,10 @@ class Meeting:
         self.n_references = references.shape[0] // self.group * self.group
         self.references = references[: self.n_references]
         self.norms = squared_norms(self.references)
-        self.rng = rng
+        self.seed = int(rng.integers(2**63))  # of the windows
         self.own_windows = references.shape[1] <= _OWN_WINDOWS
         self.width = int(min(max(1, round(n_pairs / n_rows / 2)), self.n_references))
-        self.sample = self._sample()
+        self.sample = self._sample(rng)
         self.middle = float(np.median(self.sample))
 
     @cached_property
@@ -68,10 +74,10 @@ class Meeting:
             np.concatenate([self.norms, self.norms[first]]),
         )
 
-    def _sample(self) -> FloatArray:
+    def _sample(self, rng: np.random.Generator) -> FloatArray:
         """Return the squared distances of random pairs of references, sorted."""
         size = min(2**19, 64 * self.n_references)
-        one, other = self.rng.integers(self.n_references, size=(2, size))
+        one, other = rng.integers(self.n_references, size=(2, size))
         keep = one != other
         squares = np.empty(int(keep.sum()))
         step = max(1, (1 << 24) // (8 * max(self.references.shape[1], 1)))
@@ -104,23 +110,25 @@ class Meeting:
                 parts.append(self._own(rows, [windows], bracket, workers))
             else:
                 parts.append(self._tiles(rows, [[columns]], bracket, workers))
-        return _sum(parts)
+        return functools.reduce(add, parts)
 
-    def across(self, blocks: Blocks, bracket: Bracket, workers: Workers) -> Tally:
-        """Tally each row with its two windows of references."""
-        parts = []
-        for block in blocks():
-            if self.own_windows:
-                starts = self.rng.integers(self.n_references, size=(2, block.shape[0]))
-                windows = [(start, start + self.width) for start in starts]
-                parts.append(self._own(block, windows, bracket, workers))
-            else:
-                mixed = block[self.rng.permutation(block.shape[0])]
-                n_tiles = -(-block.shape[0] // _ROWS_PER_TILE)
-                starts = self.rng.integers(self.n_references, size=(2, n_tiles))
-                columns = [[slice(a, a + self.width) for a in start] for start in starts]
-                parts.append(self._tiles(mixed, columns, bracket, workers))
-        return _sum(parts)
+    def across(self, reduce: Reduce, bracket: Bracket) -> Tally:
+        """Tally each row with its two windows of references: a pass over all rows."""
+        found: Tally = reduce(_meet, (self, bracket))
+        return found
+
+    def met(self, rows: FloatArray, start: int, bracket: Bracket) -> Tally:
+        """Tally a piece of rows, the first of which has this place among all."""
+        rng, alone = np.random.default_rng([self.seed, start]), Workers(1)
+        if self.own_windows:
+            starts = rng.integers(self.n_references, size=(2, rows.shape[0]))
+            windows = [(begin, begin + self.width) for begin in starts]
+            return self._own(rows, windows, bracket, alone)
+        mixed = rows[rng.permutation(rows.shape[0])]
+        n_tiles = -(-rows.shape[0] // _ROWS_PER_TILE)
+        starts = rng.integers(self.n_references, size=(2, n_tiles))
+        columns = [[slice(a, a + self.width) for a in begin] for begin in starts]
+        return self._tiles(mixed, columns, bracket, alone)
 
     def _own(
         self,
@@ -198,7 +206,6 @@ def _tally_of(
     return Tally(below, bins, total, spread)
 
 
-def _sum(parts: list[Tally]) -> Tally:
-    """Return the sum of tallies over blocks."""
-    below, bins, total, spread = zip(*parts, strict=True)
-    return Tally(sum(below), np.sum(bins, axis=0), sum(total), math.fsum(spread))
+def _meet(rows: FloatArray, start: int, shared: tuple[Meeting, Bracket]) -> Tally:
+    meeting, bracket = shared
+    return meeting.met(rows, start, bracket)

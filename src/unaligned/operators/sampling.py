@@ -7,13 +7,13 @@ know how good it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._check import FloatArray
-from .meeting import Blocks, Meeting, Tally
+from .meeting import Meeting, Reduce, Tally
+from .passes import Work, over_blocks
 from .points import Bracket, PointCloud
 from .threads import Workers
 
@@ -42,7 +42,7 @@ def reference_count(n_features: int) -> int:
 
 
 def sampled_median(
-    blocks: Blocks,
+    reduce: Reduce,
     references: FloatArray,
     n_rows: int,
     rng: np.random.Generator,
@@ -72,8 +72,8 @@ def sampled_median(
 
     Parameters
     ----------
-    blocks
-        Gives the rows, block by block, each time it is called; (n, d) float64, centred.
+    reduce
+        A pass over all rows, centred: adds up a function of pieces of them (see `passes`).
     references
         Shape (n, d): rows drawn without replacement, in random order.
     n_rows
@@ -85,9 +85,12 @@ def sampled_median(
 
     Examples
     --------
+    >>> from functools import partial
     >>> rng = np.random.default_rng(0)
     >>> points = rng.normal(size=(3000, 2))
-    >>> found = sampled_median(lambda: [points], points[:1024], 3000, rng, n_pairs=10**6)
+    >>> found = sampled_median(
+    ...     partial(over_blocks, [points]), points[:1024], 3000, rng, n_pairs=10**6
+    ... )
     >>> bool(abs(found.value - 4 * np.log(2)) < 0.2), 0 < found.standard_error < 0.02
     (True, True)
     """
@@ -99,7 +102,7 @@ def sampled_median(
     with Workers() as workers:
         while True:
             among = meeting.among(bracket, workers)
-            across = meeting.across(blocks, bracket, workers)
+            across = meeting.across(reduce, bracket)
             shares = _shares(across, among, n_rows)
             if not shares[0] <= 0.5 < shares.max():
                 bracket = meeting.bracket(next(margins))
@@ -120,11 +123,11 @@ def median_of_many_points(
     count = min(reference_count(cloud.n_features), cloud.n_samples)
     chosen = rng.choice(cloud.n_samples, size=count, replace=False)
 
-    def blocks() -> Iterator[FloatArray]:
-        for rows in cloud.slices(width=_BLOCK_ROWS if not cloud.is_sparse else None):
-            yield cloud.dense_rows(rows)
+    def reduce(function: Work[Tally], shared: Any) -> Tally:
+        slices = cloud.slices(width=_BLOCK_ROWS if not cloud.is_sparse else None)
+        return over_blocks(map(cloud.dense_rows, slices), function, shared)
 
-    return sampled_median(blocks, cloud.dense_rows(chosen), cloud.n_samples, rng, n_pairs)
+    return sampled_median(reduce, cloud.dense_rows(chosen), cloud.n_samples, rng, n_pairs)
 
 
 def _shares(across: Tally, among: Tally, n_rows: int) -> FloatArray:

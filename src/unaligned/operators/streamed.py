@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
+from ..data.derived import MappedRows
 from ..data.sources import RowSource
+from ..engine import Engine
 from .bandwidth import Scale, checked_scale
 from .base import PSDOperator
+from .gaussian import GaussianAffinity
+from .passes import RowPasses
 from .points import few_features, padded, require_representable, squared_norms
 from .sampling import reference_count, sampled_median
 
@@ -32,11 +35,14 @@ class CrossKernel:
     """
 
     def __init__(self, points: FloatArray, sigma_squared: float) -> None:
-        self.points = points
-        self._rate = 1.0 / sigma_squared
+        self.points, self.sigma_squared = points, sigma_squared
         self._few = few_features(points.shape[1])
         self._padded = padded(points) if self._few else points
         self._norms = np.zeros(points.shape[0]) if self._few else squared_norms(points)
+
+    def of(self, points: FloatArray) -> CrossKernel:
+        """Return the same kernel of other points."""
+        return CrossKernel(points, self.sigma_squared)
 
     def fill(self, others: FloatArray, out: FloatArray) -> FloatArray:
         """Fill `out`, (r, n), with the affinities of the given points with n others."""
@@ -49,7 +55,7 @@ class CrossKernel:
         else:
             np.matmul(self._padded, others.T, out=out)
             norms = squared_norms(others)
-        kernels.gaussian_from_products(out, self._norms, norms, self._rate)
+        kernels.gaussian_from_products(out, self._norms, norms, 1.0 / self.sigma_squared)
         return out
 
 
@@ -61,36 +67,28 @@ class StreamedAffinity(PSDOperator):
 
     Parameters
     ----------
-    source
-        The rows, float64 or to be made so, finite.
+    passes
+        Passes over the rows, which are finite.
     scale
         σ² and its standard error.
 
     Examples
     --------
     >>> from unaligned.data.sources import ArrayRows
-    >>> K = StreamedAffinity(ArrayRows(np.array([[0.0], [1.0]])), Scale(1.0))
+    >>> K = StreamedAffinity(RowPasses(ArrayRows(np.array([[0.0], [1.0]]))), Scale(1.0))
     >>> K.rows([0]).round(6)
     array([[1.      , 0.367879]])
     """
 
-    def __init__(self, source: RowSource, scale: Scale) -> None:
-        super().__init__(source.n_rows)
-        self.source = source
+    def __init__(self, passes: RowPasses, scale: Scale) -> None:
+        super().__init__(passes.source.n_rows)
+        self.passes = passes
         self.sigma_squared, self.sigma_squared_error = scale
         self.storage = "streamed"
 
-    def blocks(self) -> Iterator[FloatArray]:
-        """Yield all points, centred, block by block."""
-        return centred_blocks(self.source)
-
-    def take(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return these points, centred, (len(rows), d)."""
-        return self.source.take(rows) - self.source.summary.mean
-
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return random points, centred, (n_rows, d)."""
-        return self.take(rng.permutation(self.n_samples)[:n_rows])
+        return self.passes.sample(n_rows, rng)
 
     def kernel(self, points: FloatArray) -> CrossKernel:
         """Return the affinities of these points with any others."""
@@ -101,16 +99,22 @@ class StreamedAffinity(PSDOperator):
         assert self.sigma_squared is not None  # set above
         return self.sigma_squared
 
+    def brought_here(self) -> GaussianAffinity:
+        """Return the affinity of the same points in memory, worked out tile by tile."""
+        here = GaussianAffinity(self.passes.source.read(), self._scale, storage="tiled")
+        here.sigma_squared_error = self.sigma_squared_error
+        return here
+
     def diagonal(self) -> FloatArray:
         """Return N ones."""
         return np.ones(self.n_samples)
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
-        kernel = self.kernel(self.take(index))
+        kernel = self.kernel(self.passes.take(index))
         parts = [
             kernel.fill(block, np.empty((kernel.points.shape[0], block.shape[0])))
-            for block in self.blocks()
+            for block in self.passes.blocks()
         ]
         out = np.concatenate(parts, axis=1)
         out[np.arange(out.shape[0]), np.asarray(index)] = 1.0
@@ -125,34 +129,58 @@ class StreamedAffinity(PSDOperator):
         return product
 
 
-def centred_blocks(source: RowSource) -> Iterator[FloatArray]:
-    """Yield the rows of a source as float64 minus their mean."""
-    mean = source.summary.mean
-    for block in source.blocks():
-        yield block.astype(np.float64) - mean
-
-
 def streamed_affinity(
     source: RowSource,
     bandwidth: str | float,
     bandwidth_factor: float,
     rng: np.random.Generator,
+    engine: Engine | None = None,
 ) -> StreamedAffinity:
     """Return the affinity of a source of rows, with its σ²: one number, a mean or a median.
 
-    The median is sampled (see `sampling.sampled_median`): two passes over the rows.
+    The median is sampled (see `sampling.sampled_median`): two passes over the rows, where
+    `engine` works.
     """
-    require_representable(source.summary.peak, smallest=0.0)
+    passes = _centred(source, engine)
     if not isinstance(bandwidth, str):
-        return StreamedAffinity(source, Scale(float(bandwidth)))
+        return StreamedAffinity(passes, Scale(float(bandwidth)))
     if bandwidth == "mean":
-        total = sum(float(squared_norms(block).sum()) for block in centred_blocks(source))
+        total = passes.reduce(_square_sum, None, "mean distance")
         found = Scale(2.0 * total / source.n_rows)
     else:
-        count = min(reference_count(source.n_features), source.n_rows)
-        chosen = rng.choice(source.n_rows, size=count, replace=False)
-        references = source.take(chosen) - source.summary.mean
-        median = sampled_median(lambda: centred_blocks(source), references, source.n_rows, rng)
+        references = passes.sample(reference_count(source.n_features), rng)
+        reduce = partial(passes.reduce, description="median distance")
+        median = sampled_median(reduce, references, source.n_rows, rng)
         found = Scale(median.value, median.standard_error)
     value = checked_scale(bandwidth_factor * found.sigma_squared, bandwidth)
-    return StreamedAffinity(source, Scale(value, bandwidth_factor * found.standard_error))
+    return StreamedAffinity(passes, Scale(value, bandwidth_factor * found.standard_error))
+
+
+def _centred(source: RowSource, engine: Engine | None) -> RowPasses:
+    """Return passes over rows that can be squared; changed rows are averaged where they are."""
+    if isinstance(source, MappedRows):
+        zero = np.zeros(source.n_features)
+        sums, peak = RowPasses(source, engine, zero).reduce(_moments, None, "mean")
+        mean = sums / source.n_rows
+    else:
+        mean, peak = source.summary.mean, source.summary.peak
+    require_representable(peak, smallest=0.0)
+    return RowPasses(source, engine, mean)
+
+
+class _Moments(NamedTuple):
+    """The sum of rows, (d,), and the largest magnitude."""
+
+    sums: FloatArray
+    peak: float
+
+    def __add__(self, other: _Moments) -> _Moments:  # type: ignore[override]
+        return _Moments(self.sums + other.sums, max(self.peak, other.peak))
+
+
+def _moments(points: FloatArray, _start: int, _shared: None) -> _Moments:
+    return _Moments(points.sum(axis=0), float(np.abs(points).max()))
+
+
+def _square_sum(points: FloatArray, _start: int, _shared: None) -> float:
+    return float(squared_norms(points).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _PIECES = 4  # pieces per thread: rows of a triangle cost unequally, and the machine is shared
@@ -60,7 +61,11 @@ class Workers:
         at: TracebackType | None,
     ) -> None:
         if self._pool is not None:
-            self._pool.shutdown()
+            self._pool.shutdown(cancel_futures=kind is not None)  # Ctrl-C waits for no more
+
+    def each(self, items: Iterable[Item], task: Callable[[Item], Result]) -> list[Result]:
+        """Return the results of `task(item)`, in order."""
+        return list(map(task, items) if self._pool is None else self._pool.map(task, items))
 
     def over_rows(self, n_rows: int, task: Callable[[slice], Result]) -> list[Result]:
         """Return the results of `task(slice)` over slices that make up all rows, in order."""

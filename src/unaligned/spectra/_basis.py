@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .._check import FloatArray
-from ..operators.streamed import StreamedAffinity
+from ..operators.streamed import CrossKernel
 from ._cholesky import RESIDUAL_FLOOR, _pivoted
 
 _LEAF = 48  # rows of the triangle that are solved by their inverse: small beside r
@@ -20,39 +20,31 @@ class Basis:
 
     Parameters
     ----------
-    affinity
-        Whose rows are described.
-    points
-        The landmarks, centred as the affinity's points are, (r, d).
+    kernel
+        The affinities of the landmarks with any row, r of them.
     triangle
         L, (r, r), lower.
 
     Examples
     --------
-    >>> from unaligned.data.sources import ArrayRows
-    >>> from unaligned.operators.bandwidth import Scale
-    >>> affinity = StreamedAffinity(ArrayRows(np.array([[0.0], [1.0]])), Scale(1.0))
-    >>> basis = Basis(affinity, affinity.take([0]), np.ones((1, 1)))
-    >>> basis.features(affinity.take([0, 1])).round(6)
+    >>> basis = Basis(CrossKernel(np.zeros((1, 1)), 1.0), np.ones((1, 1)))
+    >>> basis.features(np.array([[0.0], [1.0]])).round(6)
     array([[1.      , 0.367879]])
     """
 
-    def __init__(
-        self, affinity: StreamedAffinity, points: FloatArray, triangle: FloatArray
-    ) -> None:
-        self.affinity, self.points, self.triangle = affinity, points, triangle
-        self._kernel = affinity.kernel(points)
+    def __init__(self, kernel: CrossKernel, triangle: FloatArray) -> None:
+        self.kernel, self.triangle = kernel, triangle
         self._inverses: dict[int, FloatArray] = {}
         self._prepare(0, self.rank)
 
     @property
     def rank(self) -> int:
         """The number of landmarks, r."""
-        return int(self.points.shape[0])
+        return int(self.triangle.shape[0])
 
     def affinities(self, rows: FloatArray) -> FloatArray:
         """Return k(S, x) of n rows, (r, n)."""
-        return self._kernel.fill(rows, np.empty((self.rank, rows.shape[0])))
+        return self.kernel.fill(rows, np.empty((self.rank, rows.shape[0])))
 
     def features(self, rows: FloatArray) -> FloatArray:
         """Return L⁻¹ k(S, x) of n rows, (r, n)."""
@@ -89,15 +81,11 @@ class Basis:
     def extended(self, candidates: FloatArray, room: int) -> Basis:
         """Return a basis with up to `room` of these rows besides, those that add most."""
         features = self.features(candidates)
-        inner = _among(self.affinity, candidates) - features.T @ features
+        among = self.kernel.of(candidates)
+        inner = among.fill(candidates, np.empty((candidates.shape[0],) * 2))
+        inner -= features.T @ features
         triangle, kept = _pivoted(0.5 * (inner + inner.T), RESIDUAL_FLOOR, room)
         below = np.hstack([features[:, kept].T, triangle])
         above = np.pad(self.triangle, ((0, 0), (0, kept.size)))
-        points = np.vstack([self.points, candidates[kept]])
-        return Basis(self.affinity, points, np.vstack([above, below]))
-
-
-def _among(affinity: StreamedAffinity, points: FloatArray) -> FloatArray:
-    """Return the affinities of points with each other, (n, n)."""
-    n = points.shape[0]
-    return affinity.kernel(points).fill(points, np.empty((n, n)))
+        points = np.vstack([self.kernel.points, candidates[kept]])
+        return Basis(self.kernel.of(points), np.vstack([above, below]))

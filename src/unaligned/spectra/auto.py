@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..operators.diffusion import DiffusionOperator
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
 from .krylov import Krylov, warn_if_missed
-from .landmarks import Landmarks
+from .landmarks import Landmarks, default_budget
 from .nystrom import Nystrom
 
 # Costs in multiples of one multiply-add inside a large matrix product. Only their ratios matter;
@@ -29,6 +29,7 @@ PRODUCT_COST = 1.0  # × N² m, dense
 KERNEL_COST = 50.0  # × N² per pass of a tiled operator
 ORTHOGONAL_COST = 3.0  # × N m²
 RITZ_COST = 8.0  # × m³
+MOST_ROWS = 100_000  # for products without the matrix: minutes, and the square of that beyond
 COLUMNS_PER_VALUE = 4  # m/K: 2.5 on digits, 5 on isotropic noise
 
 
@@ -39,6 +40,8 @@ class Auto(EigenSolver):
     The rules, in order:
 
     0. Points that are read by blocks (a source of rows, or 50,000 rows and more): `landmarks`.
+       Where a sample foresees too many of them, and there are 100,000 rows at the most:
+       `krylov`, with the points in memory.
     1. An operator that may have negative eigenvalues: `exact` where its N² matrix fits into
        memory and is no dearer, else `krylov`.
     2. N ≤ 500, or K > N/4: `exact`. Nothing is cheaper.
@@ -63,22 +66,29 @@ class Auto(EigenSolver):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues."""
         n, k = operator.n_samples, n_eigenvalues
-        if operator.storage == "streamed":
-            streamed = Landmarks().solve(operator, k, accuracy, rng)
-            return _told(streamed, "landmarks", f"N={n}: read by blocks")
-        solver, price, why = _without_landmarks(operator, k)
-        if operator.definite and not (n <= 500 or 4 * k > n):
-            affordable = math.sqrt(price / (LANDMARK_COST * n))
-            found = Landmarks(max_landmarks=max(k, math.ceil(affordable))).attempt(
-                operator, k, accuracy, rng, affordable
+        if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
+            affordable = affordable_streamed(n, operator.affinity.passes.source.n_features, k)
+            streamed = Landmarks().attempt(operator, k, accuracy, rng, affordable)
+            if streamed is not None:
+                return _told(streamed, "landmarks", f"N={n}: read by blocks")
+            here = DiffusionOperator(operator.affinity.brought_here())
+            slowly = Krylov().solve(here, k, accuracy, rng)
+            return _told(slowly, "krylov", "the residual of landmarks falls too slowly")
+        tiled = is_tiled(operator)
+        choice = choose(n, k, definite=operator.definite, tiled=tiled)
+        why = choice.why
+        if choice.affordable:
+            found = Landmarks(max_landmarks=max(k, math.ceil(choice.affordable))).attempt(
+                operator, k, accuracy, rng, choice.affordable
             )
             if found is not None:
-                return _told(found, "landmarks", f"up to {affordable:.0f} landmarks are cheapest")
+                told = f"up to {choice.affordable:.0f} landmarks are cheapest"
+                return _told(found, "landmarks", told)
             why = f"{why}; the residual of landmarks falls too slowly"
-        if not isinstance(solver, Krylov):
-            return _told(solver.solve(operator, k, accuracy, rng), "exact", why)
-        found = solver.attempt(operator, k, accuracy, rng)
-        if found.stats["converged"] or not _fits(operator):
+        if not isinstance(choice.solver, Krylov):
+            return _told(choice.solver.solve(operator, k, accuracy, rng), "exact", why)
+        found = choice.solver.attempt(operator, k, accuracy, rng)
+        if found.stats["converged"] or not _fits(n, tiled):
             warn_if_missed(found, accuracy)
             return _told(found, "krylov", why)
         return _told(
@@ -86,35 +96,74 @@ class Auto(EigenSolver):
         )
 
 
-def _without_landmarks(operator: PSDOperator, k: int) -> tuple[EigenSolver, float, str]:
-    """Return the cheaper of `exact` and `krylov`, its price, and why."""
-    n = operator.n_samples
-    if not _fits(operator):
-        return Krylov(), _krylov_price(operator, k), f"{8 * n * n / 2**30:.1f} GiB do not fit"
-    if n <= 500 or 4 * k > n:
-        return Exact(), EXACT_COST * n**3, f"N={n}, K={k}: nothing is cheaper"
-    exact, krylov = EXACT_COST * n**3, _krylov_price(operator, k)
-    if exact <= krylov:
-        return Exact(), exact, f"N={n}, K={k}: fewer operations than krylov"
-    return Krylov(), krylov, f"N={n}, K={k}: fewer operations than exact"
+class Choice(NamedTuple):
+    """What `auto` does with so many rows in memory: landmarks up to a number, or else this."""
+
+    solver: EigenSolver
+    price: float
+    why: str
+    affordable: float  # landmarks; 0 where they are not tried
 
 
-def _krylov_price(operator: PSDOperator, k: int) -> float:
-    n = operator.n_samples
-    m = min(COLUMNS_PER_VALUE * k, n)
+def choose(n: int, k: int, *, definite: bool, tiled: bool) -> Choice:
+    """Return what rules 1 to 4 say of N rows and K eigenvalues.
+
+    Examples
+    --------
+    >>> choose(400, 100, definite=True, tiled=False)[:3]
+    (Exact(), 140800000.0, 'N=400, K=100: nothing is cheaper')
+    """
+    small = n <= 500 or 4 * k > n
+    exact, krylov = exact_price(n), krylov_price(n, k, tiled=tiled)
+    solver: EigenSolver = Exact() if small or exact <= krylov else Krylov()
+    why = f"N={n}, K={k}: fewer operations than {'krylov' if exact <= krylov else 'exact'}"
+    if not _fits(n, tiled):
+        solver, why = Krylov(), f"{8 * n * n / 2**30:.1f} GiB do not fit"
+    elif small:
+        why = f"N={n}, K={k}: nothing is cheaper"
+    price = exact if isinstance(solver, Exact) else krylov
+    tried = definite and not small
+    affordable = math.sqrt(price / landmark_price(n, 1)) if tried else 0.0
+    return Choice(solver, price, why, affordable)
+
+
+def exact_price(n: int) -> float:
+    """Return the operations of `exact`."""
+    return EXACT_COST * n**3
+
+
+def landmark_price(n: int, landmarks: int) -> float:
+    """Return the operations of `landmarks` with so many of them."""
+    return LANDMARK_COST * n * landmarks**2
+
+
+def krylov_price(n: int, k: int, *, tiled: bool, columns: int | None = None) -> float:
+    """Return the operations of `krylov` with so many columns, by default those foreseen."""
+    m = min(COLUMNS_PER_VALUE * k, n) if columns is None else columns
     price = PRODUCT_COST * n * n * m + ORTHOGONAL_COST * n * m * m + RITZ_COST * m**3
-    affinity = operator.affinity if isinstance(operator, DiffusionOperator) else operator
-    if getattr(affinity, "storage", "dense") == "tiled":
+    if tiled:
         price += KERNEL_COST * n * n * m / min(max(k // 6, 8), 40)
     return price
 
 
-def _fits(operator: PSDOperator) -> bool:
-    """Whether two N×N matrices fit into half of the available memory, and may be made."""
+def is_tiled(operator: PSDOperator) -> bool:
+    """Whether the N² affinities are worked out again for every product."""
     affinity = operator.affinity if isinstance(operator, DiffusionOperator) else operator
-    if getattr(affinity, "storage", "dense") == "tiled":
-        return False
-    return 16 * operator.n_samples**2 <= available_memory() // 2
+    return bool(getattr(affinity, "storage", "dense") == "tiled")
+
+
+def _fits(n: int, tiled: bool) -> bool:
+    """Whether two N×N matrices fit into half of the available memory, and may be made."""
+    return not tiled and 16 * n**2 <= available_memory() // 2
+
+
+def affordable_streamed(n: int, n_features: int, k: int) -> float:
+    """Return how many landmarks rule 0 takes: any number where the points cannot be brought here.
+
+    They can if they are few enough for products with all of them.
+    """
+    here = n <= MOST_ROWS and 4 * 8 * n * n_features <= available_memory()
+    return default_budget(k) if here else math.inf
 
 
 def _told(spectrum: Spectrum, chosen: str, why: str) -> Spectrum:

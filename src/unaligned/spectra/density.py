@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from scipy.special import ive, jv
 
@@ -51,6 +54,15 @@ class Trace:
         """Three standard errors plus the truncation, (T,); holds but for unlucky probes."""
         bound: FloatArray = STANDARD_ERRORS * self.standard_error + self.truncation
         return bound
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the parts as arrays, for a file."""
+        return {name: np.asarray(part) for name, part in vars(self).items()}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
+        """Return the trace that `to_arrays` took apart."""
+        return Trace(**{**arrays, "n_samples": int(arrays["n_samples"])})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

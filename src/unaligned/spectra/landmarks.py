@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +12,16 @@ from ..errors import DegenerateDataError, InputError
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
 from ._cholesky import PivotedCholesky
-from ._growth import SOLVER, Run, warn_of_bound
+from ._growth import SOLVER, Run
+from ._stream import Streamed
 from .base import Accuracy, EigenSolver, Spectrum
+
+BUDGET = 2000
+
+
+def default_budget(n_eigenvalues: int) -> int:
+    """Return the most landmarks taken where nothing else is said: max(2000, 10 K)."""
+    return max(BUDGET, 10 * n_eigenvalues)
 
 
 @dataclass(frozen=True)
@@ -87,10 +95,13 @@ class Landmarks(EigenSolver):
     ) -> Spectrum | None:
         """Do as `solve`, but give up, with None, once more landmarks are foreseen than that."""
         if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
-            return self._streamed(operator, n_eigenvalues, accuracy, rng)
+            capacity = self.max_landmarks or default_budget(n_eigenvalues)
+            capacity = min(capacity, operator.n_samples)
+            streamed = Streamed(operator.affinity, n_eigenvalues, accuracy, capacity, rng)
+            return streamed.run(affordable)
         kernel = _kernel(operator)
         count = min(n_eigenvalues, operator.n_samples)
-        capacity = min(operator.n_samples, self.max_landmarks or max(2000, 10 * count))
+        capacity = min(operator.n_samples, self.max_landmarks or default_budget(count))
         run = Run(operator, PivotedCholesky(kernel, capacity), count, accuracy, rng)
         while run.growing:
             run.grow(self.block_size)
@@ -99,24 +110,6 @@ class Landmarks(EigenSolver):
             if run.foreseen(affordable) > affordable:
                 return None
         return run.finish() if np.isinf(affordable) or run.factor.exhausted else None
-
-    def _streamed(
-        self,
-        operator: DiffusionOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
-    ) -> Spectrum:
-        """Return the spectrum of points that are read by blocks; nothing else could."""
-        from ._stream import Streamed
-
-        capacity = min(operator.n_samples, self.max_landmarks or max(2000, 10 * n_eigenvalues))
-        run = Streamed(operator, operator.affinity, n_eigenvalues, accuracy, capacity, rng, Run)
-        spectrum, exhausted = run.run()
-        bound = spectrum.total_log_error(accuracy.gamma)
-        if bound > accuracy.tol:
-            warn_of_bound(bound, accuracy.tol, spectrum.stats["landmarks"], rounding=exhausted)
-        return replace(spectrum, stats={**spectrum.stats, "converged": bound <= accuracy.tol})
 
 
 def _kernel(operator: PSDOperator) -> PSDOperator:

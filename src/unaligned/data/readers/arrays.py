@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import FileError
-from ..sources import NpyRows, required
+from ..files import NpyRows, required
 from .base import Contents, Item, Request, StoredRows, array_bytes, type_name
 
 _TENSOR_BYTES = {

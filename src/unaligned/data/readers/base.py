@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ... import _check
 from ...errors import FileError, InputError, UnalignedError, UnalignedWarning
 from ..memory import available_memory
-from ..sources import RowSource
+from ..sources import Part, RowSource, SlicedRows
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
 _LARGE = 1 << 28
@@ -204,10 +205,10 @@ class Contents:
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-class StoredRows(RowSource):
-    """Rows of an array in a file that is opened for each pass and closed after it.
+class StoredRows(SlicedRows):
+    """Rows of an array in a file that is opened for each block and closed after it.
 
-    No handle stays open between passes, so that datasets can go to other processes.
+    No handle stays open, so that datasets can go to other processes.
     """
 
     def __init__(
@@ -216,10 +217,10 @@ class StoredRows(RowSource):
         self.path, self.opened = path, opened
         self.n_rows, self.n_features = (int(size) for size in shape)
 
-    def _read(self, n_rows: int) -> Iterator[Any]:
+    def between(self, start: int, stop: int) -> Any:
+        """Return these rows."""
         with reading(self.path, "it was before"), self.opened() as array:
-            for start in range(0, self.n_rows, n_rows):
-                yield array[start : min(start + n_rows, self.n_rows)]
+            return array[start:stop]
 
 
 class ChosenRows(RowSource):
@@ -229,11 +230,20 @@ class ChosenRows(RowSource):
         self.source, self.mask = source, mask
         self.n_rows, self.n_features = int(mask.sum()), source.n_features
 
-    def _read(self, n_rows: int) -> Iterator[Any]:
-        seen = 0
-        for block in self.source.blocks(n_rows):
-            yield block[self.mask[seen : seen + block.shape[0]]]
-            seen += block.shape[0]
+    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
+        """Yield the parts of the source, each with its chosen rows."""
+        start = 0
+        for part in self.source.parts(n_rows):
+            mask = self.mask[part.start : part.start + part.n_rows]
+            kept = int(mask.sum())
+            yield Part(start, kept, part.step, partial(_kept, part, mask))
+            start += kept
+
+
+def _kept(part: Part, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:
+    for start, block in part.blocks():
+        first = start - part.start
+        yield block[mask[first : first + block.shape[0]]]
 
 
 @contextmanager

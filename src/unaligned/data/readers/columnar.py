@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..convert import to_values
-from ..sources import ParquetRows, required
+from ..files import ParquetRows, required
 from .base import Contents, Item, Request
 from .tables import find_column, require_numeric
 

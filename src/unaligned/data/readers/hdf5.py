@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import FileError
-from ..sources import required
+from ..files import required
 from . import singlecell
 from .base import Contents, Request, array_bytes, type_name
 from .tree import Node, Tree, plain_contents

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import FileError
-from ..sources import required
+from ..files import required
 from .base import Contents, Item, Request, first_line
 from .groups import natural_key
 from .paths import disk_size

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...errors import FileError
-from ..sources import required
+from ..files import required
 from .base import Contents, Item, Request, array_bytes
 
 

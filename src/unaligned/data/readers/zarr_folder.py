@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FileError
-from ..sources import required
+from ..files import required
 from . import singlecell
 from .base import Contents, Request, array_bytes, first_line, type_name
 from .tree import Node, Tree, plain_contents

@@ -88,3 +88,16 @@ def test_one_blas_leaves_the_limits_as_it_found_them_even_when_threads_overlap()
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
     assert limits() == before
+
+
+def test_steps_are_shown_inside_of_bars_and_nowhere_else(shown_tasks):
+    def job(_):
+        return sum(engine.steps(range(4), 4, "inner"))
+
+    assert job(None) == 6
+    assert engine.run(job, range(2), progress=False, description="outer") == [6, 6]
+    assert shown_tasks == []
+    assert engine.run(job, range(2), progress=True, description="outer") == [6, 6]
+    assert shown_tasks == [("outer", 2), ("inner", 4), ("inner", 4)]
+    assert job(None) == 6
+    assert len(shown_tasks) == 3, "the bars are gone, and nothing tells them"

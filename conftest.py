@@ -1,0 +1,18 @@
+"""Doctests of modules that rest on an optional package run only where it is installed."""
+
+from importlib.util import find_spec
+
+_TOPOLOGY = ["_persistence", "geometry_score", "mtd", "topology"]
+_DOCTESTS = {
+    "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],
+    "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
+    "ot": ["metrics/transport"],
+    "robust_laplacian": ["spectra/surface"],
+}
+
+collect_ignore = [
+    f"src/unaligned/{module}.py"
+    for package, modules in _DOCTESTS.items()
+    if find_spec(package) is None
+    for module in modules
+]

@@ -1,0 +1,192 @@
+"""Rows of files, read block by block; a worker that gets one opens the file itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._check import shape_of
+from ..errors import FileError, InputError, InputTypeError, MissingExtraError
+from .chunks import DaskRows
+from .sources import ArrayRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
+
+
+class NpyRows(SlicedRows):
+    """Rows of a `.npy` file, read block by block into one buffer (not mapped into memory)."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        try:
+            with self.path.open("rb") as file:
+                version = np.lib.format.read_magic(file)
+                read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+                shape, fortran, self.dtype = read(file)
+                self._offset = file.tell()
+        except (OSError, ValueError, AttributeError) as error:
+            raise FileError(f"{os.fspath(path)!r} cannot be read as .npy: {error}.") from error
+        if len(shape) != 2 or fortran or self.dtype.kind not in "biuf" or 0 in shape:
+            raise FileError(
+                f"{os.fspath(path)!r} must hold rows × features of real numbers in C order; it "
+                f"holds shape {shape}, dtype {self.dtype}, {'Fortran' if fortran else 'C'} order. "
+                "Write it again with numpy.save(path, numpy.ascontiguousarray(values))."
+            )
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return these rows."""
+        block = np.empty((stop - start, self.n_features), dtype=self.dtype)
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(self._offset + start * self.n_features * self.dtype.itemsize)
+            _fill(file, block, self.path)
+        return block
+
+
+class ParquetRows(RowSource):
+    """Rows of a Parquet file, all of its columns (or those named), read by row groups."""
+
+    def __init__(self, path: str | os.PathLike[str], columns: list[str] | None = None) -> None:
+        self.path, self.columns = Path(path).absolute(), columns
+        with self._open() as file:
+            self.n_rows = int(file.metadata.num_rows)
+            self.n_features = len(columns or file.schema_arrow.names)
+            groups = range(file.metadata.num_row_groups)
+            self._sizes = [int(file.metadata.row_group(i).num_rows) for i in groups]
+
+    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
+        """Yield a part per row group."""
+        start = 0
+        for group, size in enumerate(self._sizes):
+            step = self.step(n_rows)
+            yield Part(start, size, step, partial(self._group, group, step))
+            start += size
+
+    def _group(self, group: int, step: int) -> Iterator[Any]:
+        from .convert import to_values
+
+        with self._open() as file:
+            found = file.iter_batches(step, row_groups=[group], columns=self.columns)
+            for batch in found:
+                # In the order asked for; the file has its own.
+                yield to_values(batch.select(self.columns) if self.columns else batch, repr(self))
+
+    def _open(self) -> Any:
+        try:
+            from pyarrow import parquet
+        except ImportError as error:
+            raise MissingExtraError("pyarrow", "formats", "Reading .parquet") from error
+        return parquet.ParquetFile(self.path)
+
+
+class HDF5Rows(SlicedRows):
+    """Rows of a dataset of an HDF5 file, or of a sparse matrix as h5ad files have it.
+
+    Where it is sent, the file is opened again.
+
+    Parameters
+    ----------
+    place
+        An `h5py.Dataset`, or the `h5py.Group` of a CSR matrix.
+    """
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+        self.is_sparse = hasattr(place, "keys")
+        if self.is_sparse and place.attrs.get("encoding-type") != "csr_matrix":
+            raise InputError(
+                f"{place.name!r} of {place.file.filename!r} is no array and no CSR matrix, so it "
+                "has no rows to be read by blocks. Name one such as file['obsm/X_pca'], or "
+                "write a CSC matrix as CSR."
+            )
+        shape = tuple(place.attrs["shape"] if self.is_sparse else place.shape)
+        require_rows(shape)
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> Any:
+        """Return these rows."""
+        if not self.is_sparse:
+            return self.place[start:stop]
+        ends = self.place["indptr"][start : stop + 1]
+        inner = slice(int(ends[0]), int(ends[-1]))
+        arrays = self.place["data"][inner], self.place["indices"][inner], ends - ends[0]
+        return sparse.csr_array(arrays, shape=(stop - start, self.n_features))
+
+    def __getstate__(self) -> tuple[str, str]:
+        return os.path.abspath(self.place.file.filename), self.place.name
+
+    def __setstate__(self, place: tuple[str, str]) -> None:
+        self.__init__(_hdf5(place[0])[place[1]])  # type: ignore[misc]
+
+
+def _hdf5(path: str | os.PathLike[str]) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError("h5py", "formats", "Reading HDF5") from error
+    return h5py.File(path, "r")
+
+
+def required(module: str, extra: str) -> Any:
+    """Return an optional module, or say which extra brings it."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(package, extra, "Reading this file") from error
+
+
+def as_source(data: Any) -> RowSource:
+    """Return a source of the rows of `data`: an array-like, a path, or a function of blocks.
+
+    Examples
+    --------
+    >>> as_source(np.zeros((4, 2)))
+    ArrayRows(4 × 2)
+    """
+    if isinstance(data, RowSource):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return _from_path(Path(data))
+    package = type(data).__module__.partition(".")[0]
+    if package in ("dask", "h5py"):
+        return DaskRows(data) if package == "dask" else HDF5Rows(data)
+    if hasattr(data, "shape") and hasattr(data, "__getitem__"):
+        return ArrayRows(data)
+    if callable(data):
+        return GeneratedRows(data)
+    raise InputTypeError(
+        f"source must be an array, a path (.npy, .parquet, .h5ad), or a function that returns an "
+        f"iterator of row blocks, not {shape_of(data)}."
+    )
+
+
+def _from_path(path: Path) -> RowSource:
+    readers: dict[str, Callable[[Path], RowSource]] = {
+        ".npy": NpyRows,
+        ".parquet": ParquetRows,
+        ".h5ad": lambda path: HDF5Rows(_hdf5(path)["X"]),
+    }
+    if path.suffix not in readers:
+        raise InputError(
+            f"source={os.fspath(path)!r}: only {', '.join(readers)} files are read by blocks. "
+            "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
+        )
+    return readers[path.suffix](path)
+
+
+def _fill(file: Any, block: npt.NDArray[Any], path: Path) -> None:
+    """Read the bytes of a block; a file may give fewer at a time than asked for."""
+    view = block.data.cast("B")
+    while view.nbytes:
+        count = file.readinto(view)
+        if not count:
+            raise FileError(f"{os.fspath(path)!r} ends early: it is shorter than its header says.")
+        view = view[count:]

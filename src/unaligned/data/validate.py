@@ -1,0 +1,64 @@
+"""What values must be before anything is done with them: finite, and symmetric where square."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._check import FloatArray
+from ..errors import InputError
+from .preprocess import Values
+
+_BLOCK_BYTES = 2**25
+
+
+def rows_not_finite(values: Values) -> npt.NDArray[np.int64]:
+    """Return the positions of rows with NaN or infinity, block by block."""
+    if values.dtype.kind != "f":
+        return np.empty(0, dtype=np.int64)
+    if sparse.issparse(values):
+        row_of = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
+        return np.unique(row_of[~np.isfinite(values.data)])
+    step = max(1, _BLOCK_BYTES // (8 * max(1, values.shape[1])))
+    found = [
+        start + _bad_rows(np.isfinite(values[start : start + step]))
+        for start in range(0, values.shape[0], step)
+    ]
+    return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _bad_rows(finite: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    if finite.all():  # nearly always, and much quicker than row by row
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(~finite.all(axis=1))
+
+
+def require_symmetric(values: Values, kind: str, label: str) -> None:
+    """Check what every matrix kind must be: square, symmetric, and of the right sign."""
+    if values.shape[0] != values.shape[1]:
+        raise InputError(
+            f"{label} of kind {kind!r} must be square; its shape is {tuple(values.shape)}. "
+            "For rows of features use kind='points'."
+        )
+    precision = np.finfo(values.dtype).eps if values.dtype.kind == "f" else 0.0
+    tolerance = max(1e-8, 16.0 * float(precision))  # single precision is not symmetric to 1e-8
+    values = values.astype(np.float64, copy=False)
+    largest = float(abs(values).max())
+    asymmetry = float(abs(values - values.T).max())
+    if asymmetry > tolerance * largest:
+        raise InputError(
+            f"{label} of kind {kind!r} must be symmetric; entries differ from their mirror by up "
+            f"to {asymmetry:g}. Symmetrise it, e.g. (A + A.T) / 2."
+        )
+    if kind != "spd" and values.min() < 0:
+        raise InputError(
+            f"{label} of kind {kind!r} must not be negative; the smallest entry is "
+            f"{float(values.min()):g}."
+        )
+    diagonal: FloatArray = np.asarray(values.diagonal(), dtype=np.float64)
+    if kind == "distances" and np.abs(diagonal).max() > tolerance * largest:
+        raise InputError(
+            f"{label} of kind 'distances' must have a zero diagonal; the largest entry there is "
+            f"{np.abs(diagonal).max():g}. For similarities use kind='affinity'."
+        )

@@ -1,0 +1,227 @@
+"""The same answer wherever the work runs: threads, processes, a Dask cluster."""
+
+import itertools
+import operator
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned import errors
+from unaligned.engine import Processes, Task, Threads, resolve_engine
+from unaligned.errors import (
+    DataWarning,
+    DegenerateDataError,
+    EngineError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+)
+
+RNG = np.random.default_rng(0)
+CLOUDS = {f"{n} × {d}": RNG.normal(size=(n, d)) for n, d in ((520, 2), (600, 3), (700, 5))}
+
+
+@pytest.fixture(params=["threads", "processes", "client", "address"])
+def options(request):
+    """What makes `compare` run somewhere else."""
+    if request.param == "threads":
+        return {"n_jobs": 2}
+    if request.param == "processes":
+        return {"engine": "processes"}
+    client = request.getfixturevalue("client")
+    address = client.scheduler.address
+    return {"engine": client if request.param == "client" else address}
+
+
+@pytest.mark.parametrize("distance", ["les", "cka"])  # once per dataset, once per pair
+def test_every_engine_gives_the_same_distances(options, distance):
+    data = {name: points[:120] for name, points in CLOUDS.items()}
+    here = ua.compare(data, distance=distance)
+    there = ua.compare(data, distance=distance, **options)
+    np.testing.assert_allclose(there.distances, here.distances, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(there.error_bounds, here.error_bounds, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["krylov", "landmarks", "nystrom"])
+def test_every_engine_gives_the_same_signature(options, solver):
+    options = {"engine": options.get("engine")}
+    settings = {"n_eigenvalues": 40, "solver": solver, "tol": 1e-2}
+    here = ua.signature(CLOUDS["600 × 3"], **settings)
+    there = ua.signature(CLOUDS["600 × 3"], **settings, **options)
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
+    assert there.stats["seconds_solver"] != here.stats["seconds_solver"], "it was computed again"
+
+
+def test_a_comparison_grows_on_any_engine(options):
+    first, second, third = CLOUDS.items()
+    here = ua.compare(dict([first, second, third]), n_eigenvalues=20)
+    grown = ua.compare(dict([first, second]), n_eigenvalues=20).add(dict([third]), **options)
+    np.testing.assert_allclose(grown.distances, here.distances, rtol=0, atol=1e-8)
+
+
+def test_distance_takes_an_engine(client):
+    a, b, _ = CLOUDS.values()
+    assert ua.distance(a, b, engine=client) == pytest.approx(ua.distance(a, b), abs=1e-8)
+
+
+def powers(shared, item):
+    return np.full(3, float(shared) ** item)
+
+
+def test_a_reduction_is_the_sum_of_the_parts(options):
+    with resolve_engine(**options) as engine:
+        for count in (1, 2, 9, 70):
+            task, items = Task("adding", count), iter(range(count))
+            total = engine.reduce(powers, items, operator.iadd, shared=2, advance=task)
+            np.testing.assert_array_equal(total, np.full(3, 2.0**count - 1))
+            assert task.done == count
+
+
+def test_items_are_taken_only_a_little_ahead(options):
+    taken = []
+    with resolve_engine(**options) as engine:
+        endless = engine.map(powers, (taken.append(i) or i for i in itertools.count()), shared=2)
+        assert [part[0] for part in itertools.islice(endless, 3)] == [1.0, 2.0, 4.0]
+        endless.close()
+    assert len(taken) < 30
+
+
+def test_a_dask_object_is_worked_out_where_it_is(client):
+    dask = pytest.importorskip("dask")
+    items = [dask.delayed(operator.add)(i, 1) for i in range(3)]
+    with resolve_engine(client) as engine:
+        assert list(engine.map(operator.mul, items, shared=10)) == [10, 20, 30]
+
+
+def warning(shared, item):
+    errors.warn(f"beware of {item % 2}", DataWarning)
+    return item
+
+
+def test_a_warning_reaches_the_user_once_and_at_the_users_line(options):
+    with resolve_engine(**options) as engine, warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert list(engine.map(warning, range(6))) == list(range(6))
+    assert sorted(str(note.message) for note in seen) == ["beware of 0", "beware of 1"]
+    assert {note.filename for note in seen} == {__file__}
+
+
+def test_an_error_arrives_as_it_was_raised(options):
+    data = {"good": CLOUDS["520 × 2"], "flat": np.ones((520, 2))}
+    with pytest.raises(DegenerateDataError, match="dataset 'flat'"):
+        ua.compare(data, **options)
+
+
+@pytest.mark.parametrize("name", [n for n in errors.__all__ if n.endswith("Error")])
+def test_errors_survive_the_way_back(name):
+    made = getattr(errors, name)
+    error = made("POT", "transport", "distance 'x'") if name == "MissingExtraError" else made("!")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is made
+    assert str(again) == str(error)
+
+
+def test_a_function_of_any_kind_can_be_sent(options):
+    a, b, _ = CLOUDS.values()
+    factor = 3.0
+    here = {"a": a, "b": b}
+    found = ua.compare(here, distance=lambda x, y: factor * abs(len(x) - len(y)), **options)
+    assert found.distances[0, 1] == 3.0 * 80
+
+
+def test_what_cannot_be_sent_is_said():
+    lock = threading.Lock()
+
+    def locked(x, y):
+        return float(lock.locked())
+
+    with pytest.raises(InputError, match=r"engine='processes' sends data and settings.*lock"):
+        ua.compare([CLOUDS["520 × 2"]] * 2, distance=locked, engine="processes")
+
+
+def die(shared, item):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_dies_is_said():
+    with pytest.raises(EngineError, match=r"worker process ended unexpectedly.*n_jobs="):
+        list(Processes(2).map(die, range(2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"engine": "proceses"}, InputError, r"engine='proceses' must be None \(threads\), 'pro"),
+        ({"engine": 4}, InputTypeError, r"engine=4 must be None .* or the address of a Dask"),
+        ({"engine": "tcp://x:1", "n_jobs": 2}, InputError, r"n_jobs=2 has no effect on a Dask"),
+        ({"engine": "nonsense://x"}, InputError, r"engine='nonsense://x': no Dask scheduler"),
+    ],
+)
+def test_wrong_engines_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ua.compare(list(CLOUDS.values()), **options)
+
+
+def test_a_missing_dask_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask.distributed", None)
+    with pytest.raises(MissingExtraError, match=r"needs the package.*unaligned\[dask\]"):
+        ua.signature(CLOUDS["520 × 2"], engine="tcp://127.0.0.1:8786")
+
+
+def test_only_what_was_opened_is_closed(client):
+    def clients():
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.clients))
+
+    before = clients()
+    ua.compare(CLOUDS, engine=client.scheduler.address, n_eigenvalues=5)
+    ua.compare(CLOUDS, engine=client, n_eigenvalues=5)
+    assert client.status == "running"
+    assert clients() == before
+
+
+def test_threads_stop_at_once_after_an_error():
+    def job(stop, item):
+        if item == 0:
+            time.sleep(0.05)
+            raise KeyError("boom")
+        while not stop.is_set():
+            time.sleep(0.01)
+
+    stop = threading.Event()
+    started = time.perf_counter()
+    try:
+        with pytest.raises(KeyError, match="boom"):
+            list(Threads(2).map(job, range(2), shared=stop))
+        assert time.perf_counter() - started < 5.0
+    finally:
+        stop.set()
+
+
+def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):
+    rng = np.random.default_rng(1)
+    data = [rng.normal(size=(700 + i, 3)) for i in range(12)]
+    here = ua.compare(data, n_eigenvalues=50)
+    victim, _ = own_client.run(os.getpid).values()
+    killed = []
+
+    def kill():
+        while not any(own_client.processing().values()):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        os.kill(victim, signal.SIGKILL)
+        killed.append(victim)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    there = ua.compare(data, n_eigenvalues=50, engine=own_client)
+    assert killed, "the worker was killed while the work went on"
+    killer.join()
+    np.testing.assert_allclose(there.distances, here.distances, rtol=0, atol=1e-8)

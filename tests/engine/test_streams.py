@@ -1,0 +1,157 @@
+"""One dataset's rows spread over an engine: the answer of threads, wherever the rows are read."""
+
+import os
+import signal
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.data import sources
+from unaligned.data.shapes import torus3, torus_angles
+from unaligned.data.sources import RowSource
+from unaligned.engine import Progress, Threads
+from unaligned.operators.passes import RowPasses
+from unaligned.spectra import compute
+
+POINTS = torus3(torus_angles(6000, rng=0))
+WIDE = POINTS @ np.random.default_rng(0).normal(size=(4, 40))  # products, not differences
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    monkeypatch.setattr(compute, "STREAM_ROWS", 0)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 1 << 16)  # several parts
+
+
+def npy(folder, points):
+    np.save(folder / "points.npy", points)
+    return folder / "points.npy"
+
+
+def parquet(folder, points):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({f"f{i}": column for i, column in enumerate(points.T)})
+    pq.write_table(table, folder / "points.parquet", row_group_size=2500)
+    return folder / "points.parquet"
+
+
+def hdf5(folder, points):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "points.h5", "w") as file:
+        file["X"] = points
+    return h5py.File(folder / "points.h5")["X"]
+
+
+def zarr(folder, points):
+    zarr = pytest.importorskip("zarr")
+    array = zarr.open(str(folder / "z"), mode="w", shape=points.shape, dtype="f8")
+    array[:] = points
+    return array
+
+
+def dask(folder, points):
+    return pytest.importorskip("dask.array").from_array(points, chunks=(2500, -1))
+
+
+def generator(folder, points):
+    return partial(np.array_split, points, 7)
+
+
+def memory(folder, points):
+    return points
+
+
+SOURCES = [npy, parquet, hdf5, zarr, dask, generator, memory]
+
+
+def signature(source, **options):
+    dataset = ua.Dataset.from_source(source, preprocess=options.pop("preprocess", ()))
+    return ua.signature(dataset, n_eigenvalues=40, tol=1e-3, **options)
+
+
+@pytest.mark.parametrize("points", [POINTS, WIDE], ids=["4 features", "40 features"])
+@pytest.mark.parametrize("make", SOURCES)
+def test_a_cluster_gives_the_answer_of_threads(make, points, client, tmp_path):
+    source = make(tmp_path, points)
+    bandwidth = "median" if make in (npy, dask) else "mean"
+    here = signature(source, bandwidth=bandwidth)
+    there = signature(source, bandwidth=bandwidth, engine=client)
+    assert here.stats["storage"] == there.stats["storage"] == "streamed"
+    assert there.sigma_squared == pytest.approx(here.sigma_squared, rel=1e-12)
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(there.error_bound, here.error_bound, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [npy, hdf5, dask, generator])
+def test_processes_give_the_answer_of_threads(make, tmp_path):
+    source = make(tmp_path, POINTS)
+    options = {"preprocess": ("arcsinh:5",), "bandwidth": "mean"}
+    here, there = signature(source, **options), signature(source, engine="processes", **options)
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
+
+
+def test_preprocessed_chunks_stay_on_the_cluster(client, tmp_path, monkeypatch):
+    source = dask(tmp_path, POINTS)
+    here = signature(source, preprocess="arcsinh:5")
+    dataset = ua.Dataset.from_source(source, preprocess="arcsinh:5")
+
+    def refuse(*_):
+        raise AssertionError("all rows were brought here")
+
+    monkeypatch.setattr(RowSource, "blocks", refuse)
+    there = ua.signature(dataset, n_eigenvalues=40, tol=1e-3, engine=client)
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
+
+
+def test_a_killed_worker_changes_nothing(tmp_path):
+    distributed = pytest.importorskip("dask.distributed")
+    path = npy(tmp_path, np.tile(POINTS, (33, 1)))
+    here = signature(path, bandwidth="mean")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+        killed = []
+
+        def kill():
+            while sum("_job" in key for key in client.who_has()) < 3:  # some are done
+                time.sleep(0.01)
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        there = signature(path, bandwidth="mean", engine=client)
+        assert killed, "the worker was killed while the work went on"
+        killer.join()
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
+
+
+def test_progress_counts_every_row_and_ctrl_c_stops_between_pieces(tmp_path):
+    engine = Threads(1, Progress(False))
+    told = []
+
+    class Telling(Progress):
+        def task(self, description, total, **options):
+            found = super().task(description, total, **options)
+            told.append((description, total))
+            return found
+
+    engine.progress = Telling(False)
+    passes = RowPasses(ua.Dataset.from_source(npy(tmp_path, POINTS)).prepared_source(), engine)
+    assert passes.reduce(lambda rows, start, shared: rows.shape[0], None, "counting") == 6000
+    assert told == [("counting", 6000)]
+    seen = []
+
+    def interrupted(rows, start, shared):
+        seen.append(start)
+        if start >= 2048:
+            raise KeyboardInterrupt
+        return 0
+
+    with pytest.raises(KeyboardInterrupt, match=r"while counting: \d+ of 6000 rows done"):
+        passes.reduce(interrupted, None, "counting")
+    assert len(seen) < 3  # 3 would be all
