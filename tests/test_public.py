@@ -134,6 +134,8 @@ CONTRACT = {
     "distance",
     "errors",
     "estimate",
+    "load",
+    "load_all",
     "log_euclidean_bounds",
     "log_hilbert_schmidt",
     "signature",
@@ -201,6 +203,7 @@ HEAVY = {"numba", "sklearn", "pandas", "matplotlib", "scipy", "torch", "typer", 
         ("import unaligned", HEAVY),
         ("import unaligned; unaligned.compare", HEAVY - {"scipy", "numba"}),
         ("import unaligned; unaligned.Dataset", HEAVY - {"scipy"}),
+        ("import unaligned; unaligned.load", HEAVY - {"scipy"}),
     ],
 )
 def test_a_script_pays_only_for_what_it_uses(statement, without):

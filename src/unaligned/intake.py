@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from . import _check
 from .data.dataset import Dataset
 from .data.preprocess import parse_steps
+from .data.readers import is_path, load, name_of, names_of
 from .errors import InputError, InputTypeError, NotApplicableError, RecipeMismatchError
 from .metrics.base import Distance
 from .spectra.signature import Signature
@@ -17,7 +18,9 @@ Items: TypeAlias = dict[str, Dataset | Signature]
 
 
 def own_name(data: DataLike) -> str | None:
-    """Return the name that data brings along, or None."""
+    """Return the name that data brings along, or None; that of a path is the file's."""
+    if is_path(data):
+        return name_of(data)
     return data.name if isinstance(data, (Dataset, Signature)) else None
 
 
@@ -32,10 +35,16 @@ def collection(
     ):
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
-            f"{_check.shape_of(data)}. For two datasets write [a, b]."
+            f"{_check.shape_of(data)}. For two datasets write [a, b], for those of a file "
+            "load_all(path)."
         )
     else:
-        items = [(own_name(value) or str(i), value) for i, value in enumerate(data)]
+        given = list(data)
+        of_paths = iter(names_of([value for value in given if is_path(value)]))
+        items = [
+            (next(of_paths) if is_path(value) else own_name(value) or str(i), value)
+            for i, value in enumerate(given)
+        ]
     if not items:
         raise InputError(f"{argument} is empty. Give at least one dataset.")
     named: dict[str, Dataset | Signature] = {}
@@ -63,6 +72,8 @@ def as_dataset(
             )
         return data.with_options(name=name, **data_options)
     given = {key: value for key, value in data_options.items() if value is not None}
+    if is_path(data):
+        return load(data, name=name, **given)
     return Dataset(data, name=name, **given)
 
 

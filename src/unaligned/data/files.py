@@ -72,7 +72,9 @@ class ParquetRows(RowSource):
 
         with self._open() as file:
             found = file.iter_batches(step, row_groups=[group], columns=self.columns)
-            yield from (to_values(batch, repr(self)) for batch in found)
+            for batch in found:
+                # In the order asked for; the file has its own.
+                yield to_values(batch.select(self.columns) if self.columns else batch, repr(self))
 
     def _open(self) -> Any:
         try:
@@ -128,6 +130,17 @@ def _hdf5(path: str | os.PathLike[str]) -> Any:
     except ImportError as error:
         raise MissingExtraError("h5py", "formats", "Reading HDF5") from error
     return h5py.File(path, "r")
+
+
+def required(module: str, extra: str) -> Any:
+    """Return an optional module, or say which extra brings it."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(package, extra, "Reading this file") from error
 
 
 def as_source(data: Any) -> RowSource:

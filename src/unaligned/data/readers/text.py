@@ -1,0 +1,162 @@
+"""Tables as text: `.csv`, `.tsv`, plain or gzipped, with a header or without."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import FileError, InputTypeError
+from .base import Contents, Request
+from .tables import from_frame, is_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
+
+
+def unpacked(request: Request) -> bytes:
+    """Return the bytes of a plain or gzipped file, refusing a bomb while it unpacks."""
+    if not request.path.name.lower().endswith(".gz"):
+        request.afford(request.size)
+        return request.path.read_bytes()
+    parts, total = [], 0
+    with gzip.open(request.path) as file:
+        while part := file.read(1 << 24):
+            total += len(part)
+            request.afford(total, "unpacked")
+            parts.append(part)
+    return b"".join(parts)
+
+
+def read_csv(request: Request) -> Contents:
+    """Return the table; separator, header, row names and decimal commas are found out."""
+    data = plain_text(unpacked(request))
+    stripped = data.lstrip(b"\n")
+    lines = list(islice((line for line in io.BytesIO(stripped) if line.strip()), 2))
+    if not lines:
+        raise FileError("It has no lines but empty ones.")
+    is_tsv = ".tsv" in request.path.name.lower()[-7:]
+    separator = "\t" if is_tsv else max(",;\t", key=lines[0].decode().count)
+    rows = list(csv.reader((line.decode() for line in lines), delimiter=separator))
+    names = _header(rows, request.options.header)
+    body = stripped if names is None else stripped[len(lines[0]) :]
+    n_columns = len(rows[0]) if names is None else len(names)
+    before = data.count(b"\n", 0, len(data) - len(body))
+    _require_even(body, separator, n_columns, before)
+    return from_frame(_parse(body, separator, names, n_columns, rows[-1]), request)
+
+
+def plain_text(data: bytes) -> bytes:
+    """Return UTF-8 without a byte order mark and with one kind of line end; refuse the rest."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"It is not UTF-8 text (byte {error.start}). Save it again as UTF-8."
+        ) from error
+    if b"\0" in data:
+        raise FileError("It holds NUL characters, so it is no text. Save it again as UTF-8.")
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+
+
+def _header(rows: list[list[str]], wanted: bool | None) -> list[str] | None:
+    """Return the column names, or None if the first line is data.
+
+    The first line is a header if it has text above a number, or nothing but text, or counts
+    0, 1, 2, … as pandas does. A header with one field less than the rows comes from R, whose
+    first column has the names of rows.
+    """
+    first = [field.strip() for field in rows[0]]
+    second = rows[1] if len(rows) > 1 else None
+    counted = [field for field in first if field] == [
+        str(i) for i in range(len(first) - (first[0] == ""))
+    ]
+    text = [not _is_value(field) for field in first]
+    above = second is not None and any(
+        t and _is_value(field) for t, field in zip(text, second, strict=False)
+    )
+    is_header = (
+        above
+        or all(t or not f for t, f in zip(text, first, strict=True))
+        or (counted and len(first) > 1 and second is not None)
+    )
+    if not (is_header if wanted is None else wanted):
+        return None
+    if second is not None and len(second) == len(first) + 1:
+        first = ["", *first]
+    return first
+
+
+def _is_value(field: str) -> bool:
+    text = field.strip().lower()
+    if text in _MISSING or text in ("true", "false"):
+        return True
+    return is_number(text.replace(",", "."))
+
+
+def _require_even(body: bytes, separator: str, n_columns: int, before: int) -> None:
+    """Refuse rows of another length: pandas would fill or shift them without a word."""
+    lengths = _quoted_lengths if b'"' in body else _plain_lengths
+    for number, length in lengths(body, separator, n_columns):
+        raise FileError(
+            f"Line {before + number} has {length} field{'s' * (length != 1)}, and {n_columns} "
+            "were expected. All rows need the same number; is a separator or a quote missing?"
+        )
+
+
+def _plain_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tuple[int, int]]:
+    """Yield the number and the length of each row that has another length."""
+    letters = np.frombuffer(body.rstrip(b"\n") + b"\n", dtype=np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    starts = np.append(0, ends[:-1] + 1)
+    counts = np.add.reduceat(letters == ord(separator), starts, dtype=np.int64) + 1
+    for i in np.flatnonzero(counts != n_columns):
+        if letters[starts[i] : ends[i]].tobytes().strip():  # blank lines are passed over
+            yield int(i) + 1, int(counts[i])
+
+
+def _quoted_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tuple[int, int]]:
+    rows = csv.reader(io.StringIO(body.decode(), newline=""), delimiter=separator)
+    for row in rows:
+        if len(row) != n_columns and any(row):
+            yield rows.line_num, len(row)
+
+
+def _parse(
+    body: bytes, separator: str, names: list[str] | None, n_columns: int, sample: list[str]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    if not body.strip():
+        raise FileError("It has a header and no rows.")
+    # The same numbers, to the last bit, as in any other format; pandas 3.1 always does that.
+    old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
+    exact: Any = {"float_precision": "round_trip"} if old else {}
+    comma = separator != "," and any(re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in sample)
+    frame: pd.DataFrame = pd.read_csv(
+        io.BytesIO(body),
+        sep=separator,
+        header=None,
+        names=range(n_columns),
+        index_col=False,
+        decimal="," if comma else ".",
+        low_memory=False,
+        **exact,
+        skipinitialspace=True,
+    )
+    titles = names or [str(i) for i in range(n_columns)]
+    if names and names[0] == "":  # names of rows, as pandas and R write them
+        frame, titles = frame.iloc[:, 1:], titles[1:]
+    frame.columns = pd.Index(titles)
+    if frame.shape[1] == 0:
+        raise InputTypeError("It has names of rows and no columns beside them.")
+    return frame
