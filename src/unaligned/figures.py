@@ -17,7 +17,8 @@ import numpy as np
 
 from . import _check
 from ._check import FloatArray
-from .errors import FileError, InputError
+from .data.atomic import whole_file
+from .errors import InputError
 from .result import Comparison
 
 if TYPE_CHECKING:
@@ -267,12 +268,11 @@ def panels(n: int, *, width: float = 4.0, height: float = 3.4) -> tuple[Figure, 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format of the path's suffix; the same picture gives the same file."""
-    metadata = {"Date": None} if os.fspath(path).endswith(".svg") else None
-    with _style():
-        try:
-            figure.savefig(path, dpi=150, metadata=metadata)
-        except OSError as error:
-            raise FileError(f"path={os.fspath(path)!r} cannot be written: {error}.") from error
+    kind = os.path.splitext(path)[1][1:].lower() or "png"
+    _check.one_of("the suffix of path", kind, figure.canvas.get_supported_filetypes())
+    metadata = {"Date": None} if kind == "svg" else None
+    with _style(), whole_file(path) as stream:
+        figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
 
 
 KINDS: dict[str, Callable[..., Axes]] = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..data.atomic import write_text
 from ..errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -86,20 +86,6 @@ def require_folder(out: str | Path) -> Path:
             "Give another one with --out."
         ) from error
     return folder
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FileError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
 
 
 def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[dict[str, Any]]:
