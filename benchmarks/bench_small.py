@@ -14,8 +14,8 @@ import warnings
 import numpy as np
 
 import unaligned as ua
+from unaligned.data.memory import available_memory
 from unaligned.errors import AccuracyWarning
-from unaligned.operators.memory import available_memory
 
 GIB = 2**30
 

@@ -132,6 +132,8 @@ CONTRACT = {
     "diagnose",
     "distance",
     "errors",
+    "load",
+    "load_all",
     "log_euclidean_bounds",
     "log_hilbert_schmidt",
     "signature",

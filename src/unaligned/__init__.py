@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .comparison import distance as distance
     from .comparison import signature as signature
     from .data.dataset import Dataset as Dataset
+    from .data.readers import load as load
+    from .data.readers import load_all as load_all
     from .diagnosis import diagnose as diagnose
     from .result import Comparison as Comparison
     from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
@@ -38,6 +40,8 @@ _HOME = {
     "compare": "comparison",
     "diagnose": "diagnosis",
     "distance": "comparison",
+    "load": "data.readers",
+    "load_all": "data.readers",
     "log_euclidean_bounds": "spectra.bounds",
     "log_hilbert_schmidt": "spectra.bounds",
     "signature": "comparison",

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from . import _check
 from .data.dataset import Dataset
 from .data.preprocess import parse_steps
+from .data.readers import is_path, load, name_of, names_of
 from .errors import InputError, InputTypeError, NotApplicableError, RecipeMismatchError
 from .metrics.base import Distance
 from .spectra.signature import Signature
@@ -17,7 +18,9 @@ Items: TypeAlias = dict[str, Dataset | Signature]
 
 
 def own_name(data: DataLike) -> str | None:
-    """Return the name that data brings along, or None."""
+    """Return the name that data brings along, or None; that of a path is the file's."""
+    if is_path(data):
+        return name_of(data)
     return data.name if isinstance(data, (Dataset, Signature)) else None
 
 
@@ -35,7 +38,13 @@ def collection(
             f"{_check.shape_of(data)}. For two datasets write [a, b]."
         )
     else:
-        items = [(own_name(value) or str(i), value) for i, value in enumerate(data)]
+        given = list(data)
+        paths = [value for value in given if is_path(value)]
+        of_path = dict(zip(map(id, paths), names_of(paths), strict=True))
+        items = [
+            (of_path.get(id(value)) or own_name(value) or str(i), value)
+            for i, value in enumerate(given)
+        ]
     if not items:
         raise InputError(f"{argument} is empty. Give at least one dataset.")
     named: dict[str, Dataset | Signature] = {}
@@ -63,6 +72,8 @@ def as_dataset(
             )
         return data.with_options(name=name, **data_options)
     given = {key: value for key, value in data_options.items() if value is not None}
+    if is_path(data):
+        return load(data, name=name, **given)
     return Dataset(data, name=name, **given)
 
 

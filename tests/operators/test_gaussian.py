@@ -8,11 +8,12 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from unaligned.data.memory import available_memory
 from unaligned.errors import InputError
 from unaligned.operators.bandwidth import scale_from_points
 from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.gaussian import GaussianAffinity
-from unaligned.operators.memory import available_memory, storage_for
+from unaligned.operators.memory import storage_for
 from unaligned.operators.points import PointCloud
 
 

@@ -70,7 +70,7 @@ def _to_array(data: Any, label: str) -> Values:
     if isinstance(data, (str, bytes)) or data is None:
         raise InputTypeError(
             f"{label} must be array-like (rows × features); {data!r} arrived. "
-            "Load files first, e.g. numpy.load(path) or pandas.read_csv(path)."
+            "Files are read with unaligned.load(path)."
         )
     return _from_sequence(data, label)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._check import FloatArray, shape_of
-from ..errors import FileError, InputError, InputTypeError
+from ..errors import FileError, InputError, InputTypeError, MissingExtraError
 
 # A block in double precision: large enough for full speed, small beside any accumulator.
 BLOCK_BYTES = 1 << 23
@@ -181,7 +181,7 @@ class ParquetRows(RowSource):
     """Rows of a Parquet file, all of its columns (or those named), read by batches."""
 
     def __init__(self, path: str | os.PathLike[str], columns: list[str] | None = None) -> None:
-        parquet = _required("pyarrow.parquet", "formats")
+        parquet = required("pyarrow.parquet", "formats")
         self.path, self.columns = Path(path), columns
         with parquet.ParquetFile(self.path) as file:
             self.n_rows = int(file.metadata.num_rows)
@@ -190,7 +190,7 @@ class ParquetRows(RowSource):
     def _read(self, n_rows: int) -> Iterator[Any]:
         from .convert import to_values
 
-        parquet = _required("pyarrow.parquet", "formats")
+        parquet = required("pyarrow.parquet", "formats")
         with parquet.ParquetFile(self.path) as file:
             for batch in file.iter_batches(batch_size=n_rows, columns=self.columns):
                 yield to_values(batch, repr(self))
@@ -309,14 +309,12 @@ def _dense(block: Any) -> npt.NDArray[Any]:
     return block.toarray() if sparse.issparse(block) else np.asarray(block)
 
 
-def _required(module: str, extra: str) -> Any:
+def required(module: str, extra: str) -> Any:
+    """Return an optional module, or say which extra brings it."""
     from importlib import import_module
 
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise InputError(
-            f"Reading this needs {package}, which is not installed. "
-            f"Run: pip install 'unaligned[{extra}]'."
-        ) from error
+        raise MissingExtraError(package, extra, "Reading this file") from error

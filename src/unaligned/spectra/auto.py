@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from .. import _check
+from ..data.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
-from ..operators.memory import available_memory
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
 from .krylov import Krylov, warn_if_missed

@@ -1,0 +1,245 @@
+"""Files to datasets: `load`, `load_all`, and the registry of formats.
+
+One function per format turns a file into its `Contents`: the arrays in it by key, unread where
+the format allows. What is common to all (which array, which rows, which name, what is refused)
+is here and in `base.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ... import _check, _settings
+from ...errors import FileError, InputError
+from ..dataset import Dataset
+from ..sources import RowSource
+from .arrays import read_npy, read_npz, read_safetensors
+from .base import Contents, Item, ReadOptions, Request, reading
+from .groups import chosen, groups_of
+from .paths import (
+    PathLike,
+    Place,
+    disk_size,
+    is_path,
+    joined,
+    locate,
+    name_of,
+    names_of,
+    stem,
+    unique,
+)
+from .text import read_csv
+
+__all__ = ["FORMATS", "Format", "is_path", "load", "load_all", "name_of", "names_of"]
+
+
+class Reader(Protocol):
+    """A function from a request to the contents of a file."""
+
+    def __call__(self, request: Request) -> Contents: ...
+
+
+@dataclass(frozen=True)
+class Format:
+    """One kind of file: how it is called, read, and which options it knows."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Reader
+    options: tuple[str, ...] = ()
+    is_folder: bool = False
+
+
+_TABLE = ("columns", "drop_non_numeric")
+
+FORMATS = (
+    Format("NumPy .npy", (".npy",), read_npy, ("flatten", "lazy")),
+    Format("NumPy .npz", (".npz",), read_npz, ("flatten",)),
+    Format("CSV", (".csv", ".csv.gz"), read_csv, (*_TABLE, "header")),
+    Format("TSV", (".tsv", ".tsv.gz"), read_csv, (*_TABLE, "header")),
+    Format("safetensors", (".safetensors",), read_safetensors, ("flatten", "lazy")),
+)
+_EVERYWHERE = ("transpose", "max_bytes", "group_by")
+
+
+def load(
+    path: PathLike, *, name: str | None = None, kind: str = "points", **options: Any
+) -> Dataset:
+    r"""Return the dataset in a file, or in the part of it named after a colon.
+
+    Parameters
+    ----------
+    path
+        Such as `cells.npy`, `cells.npz:counts`, `cells.h5ad:obsm/X_pca`, or a folder of images.
+        The guide to files lists the formats.
+    name
+        How results call it; None takes the file's name.
+    kind
+        As for `Dataset`.
+    **options
+        `columns`, `header`, `drop_non_numeric`, `transpose`, `flatten`, `resize`, `lazy`,
+        `max_bytes` (see the guide to files); `preprocess`, `nan_policy`, `metadata` as for
+        `Dataset`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "cells.csv")
+    ...     _ = path.write_text("CD4,CD8\n0.5,2\n1,3\n")
+    ...     load(path)
+    Dataset('cells', points, 2 × 2)
+    """
+    if "group_by" in options:
+        raise InputError("load() gives one dataset; load_all() has group_by.")
+    settings, rest = _split("load()", options)
+    place = locate(path)
+    opened = _open(place.path, settings)
+    with reading(place.path, opened.format.name):
+        key, item = opened.contents.select(place.key)
+        called = name or joined(stem(place.path), key if place.key is not None else None)
+        return _dataset(opened.request, key, item, None, name=called, kind=kind, **rest)
+
+
+def load_all(
+    path: PathLike, group_by: str | None = None, *, kind: str = "points", **options: Any
+) -> dict[str, Dataset]:
+    r"""Return every dataset in a file or a folder by name, or one for each group of rows.
+
+    Parameters
+    ----------
+    path
+        A file: each two-dimensional array of numbers in it, or the part named after a colon. A
+        folder: each file in it (and each folder of images).
+    group_by
+        A column of a table, of `obs` in a `.h5ad`, or a label array beside the values: one
+        dataset for each of its values. The column itself is not part of the data.
+    kind, **options
+        As for `load`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "cells.csv")
+    ...     _ = path.write_text("day,CD4\n0,1\n0,2\n7,3\n7,5\n")
+    ...     load_all(path, group_by="day")
+    {'cells:0': Dataset('cells:0', points, 2 × 1), 'cells:7': Dataset('cells:7', points, 2 × 1)}
+    """
+    settings, rest = _split("load_all()", {**options, "group_by": group_by})
+    place = locate(path)
+    found: dict[str, Dataset] = {}
+    for part in _files(place):
+        for dataset in _datasets(part, settings, {"kind": kind, **rest}):
+            name = dataset.name or stem(part.path)
+            if name in found:
+                name = unique(part.path.name + name[len(stem(part.path)) :], found)
+                dataset = dataset.with_options(name=name)
+            found[name] = dataset
+    return found
+
+
+def _split(owner: str, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:
+    """Return the options of reading, and those of the dataset."""
+    own = ("preprocess", "nan_policy", "metadata")
+    readable = list(_settings.option_names(ReadOptions))
+    _check.known_options(owner, options, [*readable, *own])
+    rest = {name: value for name, value in options.items() if name in own}
+    return _settings.from_options(ReadOptions, options), rest
+
+
+class _Opened(NamedTuple):
+    format: Format
+    request: Request
+    contents: Contents
+
+
+def _open(path: Path, settings: ReadOptions) -> _Opened:
+    size = disk_size(path)
+    kind = _format_of(path)
+    _require_useful(kind, settings, path)
+    request = Request(path, settings, size)
+    with reading(path, kind.name):
+        return _Opened(kind, request, kind.read(request))
+
+
+def _format_of(path: Path) -> Format:
+    by_suffix = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
+    lowered = path.name.lower()
+    for suffix in sorted(by_suffix, key=len, reverse=True):
+        if lowered.endswith(suffix):
+            kind = by_suffix[suffix]
+            if path.is_dir() == kind.is_folder:
+                return kind
+            what = "a folder" if path.is_dir() else "a file"
+            raise FileError(f"{os.fspath(path)!r} is {what}, which a {suffix} is not.")
+    suffix = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
+    raise FileError(
+        f"{os.fspath(path)!r} has {suffix}, which is not one of those that are read: "
+        f"{', '.join(by_suffix)}."
+    )
+
+
+def _require_useful(kind: Format, settings: ReadOptions, path: Path) -> None:
+    """Refuse options that this format does not have: they would do nothing."""
+    for name, value in _settings.to_options(settings).items():
+        unset = value == getattr(ReadOptions(), name)
+        if not unset and name not in (*_EVERYWHERE, *kind.options):
+            raise InputError(
+                f"{os.fspath(path)!r} is read as {kind.name}, which has no option {name!r}. "
+                "Leave it out."
+            )
+
+
+def _files(place: Place) -> Iterator[Place]:
+    yield place
+
+
+def _datasets(place: Place, settings: ReadOptions, rest: dict[str, Any]) -> Iterator[Dataset]:
+    opened = _open(place.path, settings)
+    request, contents = opened.request, opened.contents
+    with reading(place.path, opened.format.name):
+        tables = contents.tables()
+        if place.key is not None or not tables:
+            key, item = contents.select(place.key)
+            tables = {key: item}
+        masks: list[tuple[str | None, Any]] = [(None, None)]
+        if settings.group_by is not None:
+            masks, n_rows = groups_of(contents.labels(settings.group_by), settings.group_by)
+            tables = _of_length(tables, n_rows, settings.group_by)
+        request.afford(sum(i.n_bytes for i in tables.values() if not request.is_lazy(i.n_bytes)))
+        for key, item in tables.items():
+            part = key if len(tables) > 1 or place.key is not None else None
+            for group, mask in masks:
+                name = joined(stem(place.path), part, group)
+                yield _dataset(request, key, item, mask, name=name, **rest)
+
+
+def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
+    fitting = {key: item for key, item in tables.items() if item.shape[0] == n_rows}
+    if not fitting:
+        shown = ", ".join(f"{key!r} ({item})" for key, item in tables.items())
+        raise FileError(
+            f"group_by={group_by!r} has {n_rows} labels, and no array has as many rows: {shown}."
+        )
+    return fitting
+
+
+def _dataset(request: Request, key: str, item: Item, mask: Any, **options: Any) -> Dataset:
+    values = item.read()
+    settings = request.options
+    if settings.flatten and len(item.shape) > 2:
+        values = np.asarray(values).reshape(item.shape[0], -1)
+    if settings.transpose:
+        values = (values.read() if isinstance(values, RowSource) else values).T
+    if mask is not None:
+        values = chosen(values, mask)
+    origin = {"path": os.fspath(request.path), **({"key": key} if key else {})}
+    metadata = {**origin, **(options.pop("metadata", None) or {})}
+    return Dataset(values, metadata=metadata, **options)

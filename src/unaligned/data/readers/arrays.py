@@ -1,0 +1,192 @@
+"""NumPy's own files, and safetensors: `.npy`, `.npz`, `.safetensors`. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import FileError
+from ..sources import NpyRows, required
+from .base import Contents, Item, Request, StoredRows, array_bytes
+
+_PLAIN = "biufcSUMm"
+
+
+class NpyHeader(NamedTuple):
+    """What the header of a `.npy` says, and where the values start."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of the values."""
+        return array_bytes(self.shape, self.dtype.itemsize)
+
+
+def read_header(file: IO[bytes], size: int) -> NpyHeader:
+    """Return the header of a `.npy` stream of `size` bytes, refusing one that lies."""
+    start = file.read(6)
+    if start != b"\x93NUMPY":
+        raise FileError(
+            "It is a pickle, which can run any code when it is read; it is not opened. "
+            "Write arrays with numpy.save(path, array)."
+            if start[:1] == b"\x80"
+            else "It does not start as a .npy file does; it is damaged or of another format."
+        )
+    major, _minor = file.read(2)
+    if major == 3:
+        raise FileError("It holds records with named fields, not a table of numbers.")
+    if major not in (1, 2):
+        raise FileError(f"It has version {major} of the .npy format, which is not known.")
+    read = getattr(np.lib.format, f"read_array_header_{major}_0")
+    shape, fortran, dtype = read(file)
+    header = NpyHeader(tuple(int(side) for side in shape), bool(fortran), dtype, file.tell())
+    _require_honest(header, size)
+    return header
+
+
+def _require_honest(header: NpyHeader, size: int) -> None:
+    if header.dtype.hasobject:
+        raise FileError(
+            "It holds Python objects, which can run any code when they are read; they are not "
+            "opened. Save numbers, e.g. numpy.save(path, values.astype(float))."
+        )
+    if min(header.shape, default=1) < 0:
+        raise FileError(f"Its header says the shape is {header.shape}; sizes cannot be negative.")
+    there = size - header.offset
+    if header.n_bytes != there:
+        what = "cut short" if header.n_bytes > there else "not one array only"
+        raise FileError(
+            f"Its header says {header.shape} of {header.dtype}, {header.n_bytes} bytes, and "
+            f"{there} follow: it is {what}. Write it again with numpy.save(path, array)."
+        )
+
+
+def _read_values(file: IO[bytes], header: NpyHeader) -> npt.NDArray[Any]:
+    values = np.empty(header.n_bytes, dtype=np.uint8)
+    view, position = values.data, 0
+    while position < header.n_bytes:
+        chunk = file.read(min(1 << 24, header.n_bytes - position))
+        if not chunk:
+            raise FileError("It ends early: it is shorter than its header says.")
+        view[position : position + len(chunk)] = chunk
+        position += len(chunk)
+    order = "F" if header.fortran else "C"
+    return values.view(header.dtype).reshape(header.shape, order=order)  # type: ignore[call-overload,no-any-return]
+
+
+def _numeric(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "biuf"
+
+
+def read_npy(request: Request) -> Contents:
+    """Return the one array of a `.npy`; large ones are read by blocks or mapped."""
+    with request.path.open("rb") as file:
+        header = read_header(file, request.size)
+    shape, dtype = header.shape, header.dtype
+
+    def read() -> Any:
+        if len(shape) == 2 and 0 not in shape and request.is_lazy(header.n_bytes):
+            if header.fortran or not _numeric(dtype):
+                return np.load(request.path, mmap_mode="r", allow_pickle=False)
+            return NpyRows(request.path)
+        request.afford(header.n_bytes)
+        with request.path.open("rb") as file:
+            file.seek(header.offset)
+            return _read_values(file, header)
+
+    return Contents({"": Item(shape, str(dtype), read, _numeric(dtype), header.n_bytes)})
+
+
+def read_npz(request: Request) -> Contents:
+    """Return the arrays of a `.npz`, none of them read yet; labels are its 1-D arrays."""
+    items: dict[str, Item] = {}
+    with zipfile.ZipFile(request.path) as archive:
+        for member in archive.infolist():
+            if not member.filename.endswith(".npy"):
+                continue
+            key = member.filename.removesuffix(".npy")
+            if key in items:
+                raise FileError(f"It holds the array {key!r} twice.")
+            items[key] = _npz_item(request, archive, member)
+    if not items:
+        raise FileError("It is a zip file without any .npy in it: numpy.savez writes those.")
+    return Contents(items, partial(_npz_labels, items))
+
+
+def _npz_item(request: Request, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Item:
+    key = member.filename.removesuffix(".npy")
+    try:
+        with archive.open(member) as file:
+            header = read_header(file, member.file_size)
+    except FileError as error:
+        raise FileError(f"The array {key!r}: {error}") from error
+
+    def read() -> npt.NDArray[Any]:
+        request.afford(header.n_bytes, key)
+        with zipfile.ZipFile(request.path) as archive, archive.open(member) as file:
+            return _read_values(file, read_header(file, member.file_size))
+
+    dtype = header.dtype
+    return Item(header.shape, str(dtype), read, _numeric(dtype), header.n_bytes)
+
+
+def _npz_labels(items: dict[str, Item], name: str) -> npt.NDArray[Any]:
+    item = items.get(name)
+    if item is None or len(item.shape) != 1:
+        flat = [key for key, other in items.items() if len(other.shape) == 1]
+        raise FileError(
+            f"group_by={name!r} must be an array with one label per row; "
+            f"{'it is missing' if item is None else f'it is {item}'}. "
+            f"One-dimensional arrays here: {', '.join(map(repr, flat)) or 'none'}."
+        )
+    return np.asarray(item.read())
+
+
+def read_safetensors(request: Request) -> Contents:
+    """Return the tensors of a `.safetensors`."""
+    library = required("safetensors", "formats")
+    names = {"BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64"}
+    items: dict[str, Item] = {}
+    with library.safe_open(os.fspath(request.path), framework="np") as file:
+        for key in file.keys():  # noqa: SIM118 - not a dict
+            part = file.get_slice(key)
+            shape, kind = tuple(part.get_shape()), str(part.get_dtype())
+            n_bytes = array_bytes(shape, 8 if kind not in names else _width(kind))
+            opened = partial(_open_tensor, request.path, key)
+
+            def read(
+                opened: Any = opened, shape: Any = shape, kind: str = kind, n: int = n_bytes
+            ) -> Any:
+                if kind not in names:
+                    raise FileError(f"It has type {kind}, which NumPy lacks. Save it as F32.")
+                if len(shape) == 2 and 0 not in shape and request.is_lazy(n):
+                    return StoredRows(opened, shape)
+                request.afford(n)
+                with opened() as tensor:
+                    return tensor[:] if shape else np.zeros(())
+
+            items[key] = Item(shape, kind, read, kind in names, n_bytes)
+    return Contents(items)
+
+
+def _width(kind: str) -> int:
+    return 1 if kind == "BOOL" else int(kind[1:]) // 8
+
+
+@contextmanager
+def _open_tensor(path: Path, key: str) -> Iterator[Any]:
+    library = required("safetensors", "formats")
+    with library.safe_open(os.fspath(path), framework="np") as file:
+        yield file.get_slice(key)

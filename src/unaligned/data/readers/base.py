@@ -1,0 +1,280 @@
+"""What every reader shares: what is asked of a file, what is in it, and how much it may take."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _check
+from ...errors import FileError, InputError, UnalignedError, UnalignedWarning
+from ..memory import available_memory
+from ..sources import RowSource
+
+LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
+_LARGE = 1 << 30
+_BOMB_RATIO = 200  # real data that unpacks to more than 1 GiB does not shrink more than this
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is to be read; each format has some of these.
+
+    Parameters
+    ----------
+    columns
+        Tables: only these columns, by name or position, in this order.
+    header
+        Text tables: whether the first line names the columns; None finds out.
+    drop_non_numeric
+        Tables: leave out columns that hold no numbers, instead of refusing them.
+    transpose
+        Take columns as samples, such as for genes × cells.
+    flatten
+        Arrays: take an array of more than two dimensions as one row per first index.
+    resize
+        Images: (width, height) that all are brought to.
+    lazy
+        Read rows by blocks whenever needed; None does so from 128 MiB on.
+    max_bytes
+        The most that the file may take in memory; None is half of what is available, and
+        refuses files that unpack to more than 1 GiB and 200 times their size.
+    group_by
+        A column or label array; `load_all` makes one dataset of each of its values.
+    """
+
+    columns: tuple[str | int, ...] | None = None
+    header: bool | None = None
+    drop_non_numeric: bool = False
+    transpose: bool = False
+    flatten: bool = False
+    resize: tuple[int, int] | None = None
+    lazy: bool | None = None
+    max_bytes: int | None = None
+    group_by: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("drop_non_numeric", "transpose", "flatten"):
+            _check.flag(name, getattr(self, name))
+        for name in ("header", "lazy"):
+            if getattr(self, name) is not None:
+                _check.flag(name, getattr(self, name))
+        if self.max_bytes is not None:
+            _check.positive_int("max_bytes", self.max_bytes)
+        if self.group_by is not None and not isinstance(self.group_by, str):
+            raise InputError(f"group_by={self.group_by!r} must be the name of a column.")
+        self._set_columns()
+        self._set_resize()
+
+    def _set_columns(self) -> None:
+        if self.columns is None:
+            return
+        columns = (self.columns,) if isinstance(self.columns, (str, int)) else tuple(self.columns)
+        if not columns or not all(isinstance(c, (str, int)) for c in columns):
+            raise InputError(
+                f"columns={self.columns!r} must be names or positions of columns, at least one."
+            )
+        object.__setattr__(self, "columns", columns)
+
+    def _set_resize(self) -> None:
+        if self.resize is None:
+            return
+        size = (self.resize, self.resize) if isinstance(self.resize, int) else tuple(self.resize)
+        if len(size) != 2:
+            raise InputError(f"resize={self.resize!r} must be (width, height) in pixels.")
+        object.__setattr__(
+            self, "resize", tuple(_check.positive_int("resize", side) for side in size)
+        )
+
+
+@dataclass(frozen=True)
+class Request:
+    """A file and how it is to be read."""
+
+    path: Path
+    options: ReadOptions
+    size: int  # bytes on disk
+
+    def afford(self, n_bytes: int, what: str = "") -> None:
+        """Refuse what would not fit into memory, and what cannot be honest."""
+        limit = self.options.max_bytes
+        label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
+        if n_bytes > (available_memory() // 2 if limit is None else limit):
+            allowed = "half of the memory available" if limit is None else f"max_bytes={limit}"
+            raise FileError(
+                f"{label} would take {_amount(n_bytes)} of memory, more than {allowed}. "
+                "Take fewer columns or rows, or raise max_bytes."
+            )
+        self.believe(n_bytes, what)
+
+    def believe(self, n_bytes: int, what: str = "") -> None:
+        """Refuse what unpacks to far more than is on disk, as a zip bomb does."""
+        if self.options.max_bytes is None and n_bytes > max(_LARGE, _BOMB_RATIO * self.size):
+            label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
+            raise FileError(
+                f"{label} says it holds {_amount(n_bytes)}, and has {_amount(self.size)} on disk: "
+                "this looks like a decompression bomb. If you trust it, pass "
+                f"max_bytes={n_bytes}."
+            )
+
+    def is_lazy(self, n_bytes: int) -> bool:
+        """Return whether rows of this many bytes are to be read by blocks."""
+        return n_bytes > LAZY_BYTES if self.options.lazy is None else self.options.lazy
+
+
+@dataclass(frozen=True)
+class Item:
+    """One array of a file: what it is, and how to read it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], Any]
+    is_numeric: bool = True
+    n_bytes: int = field(default=0)  # what reading it brings into memory
+
+    def __str__(self) -> str:
+        return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
+
+
+def _no_labels(name: str) -> npt.NDArray[Any]:
+    raise FileError(f"group_by={name!r}: this format has no labels to group rows by.")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The arrays of a file by key (one without a key has the key ""), and its labels."""
+
+    items: Mapping[str, Item]
+    labels: Callable[[str], npt.NDArray[Any]] = _no_labels
+    default: str | None = None
+
+    @staticmethod
+    def single(values: Any, labels: npt.NDArray[Any] | None = None) -> Contents:
+        """Return the contents of a file that is one array, read already."""
+        item = Item(tuple(values.shape), str(getattr(values, "dtype", "")), lambda: values)
+        return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
+
+    def select(self, key: str | None) -> tuple[str, Item]:
+        """Return the array asked for; without a key, the only one there is."""
+        if key is not None:
+            found = key.strip("/") if key not in self.items else key
+            if found in self.items and found:
+                return found, self.items[found]
+            if set(self.items) == {""}:
+                raise FileError(f"The part {key!r} was asked for, and this format has no parts.")
+            near = _check.did_you_mean(key, self.items)
+            raise FileError(f"There is no {key!r} in it.{near} It holds {self.listing()}.")
+        if self.default is not None and self.default in self.items:
+            return self.default, self.items[self.default]
+        tables = self.tables()
+        if len(tables) == 1 or len(self.items) == 1:
+            key = next(iter(tables or self.items))
+            return key, self.items[key]
+        if not self.items:
+            raise FileError("There is no array in it.")
+        raise FileError(
+            f"It holds several arrays; say which one after a colon, or use load_all for all. "
+            f"It holds {self.listing()}."
+        )
+
+    def tables(self) -> dict[str, Item]:
+        """Return the arrays that could be datasets: numeric, rows × features, not empty."""
+        return {
+            key: item
+            for key, item in self.items.items()
+            if item.is_numeric and len(item.shape) == 2 and 0 not in item.shape
+        }
+
+    def listing(self) -> str:
+        """Return what is in it, in a line."""
+        if not self.items:
+            return "no arrays"
+        shown = [f"{key!r} ({item})" for key, item in list(self.items.items())[:20]]
+        more = len(self.items) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+class StoredRows(RowSource):
+    """Rows of an array in a file that is opened for each pass and closed after it.
+
+    No handle stays open between passes, so that datasets can go to other processes.
+    """
+
+    def __init__(
+        self, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
+    ) -> None:
+        self.opened = opened
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def _read(self, n_rows: int) -> Iterator[Any]:
+        with self.opened() as array:
+            for start in range(0, self.n_rows, n_rows):
+                yield array[start : min(start + n_rows, self.n_rows)]
+
+
+class ChosenRows(RowSource):
+    """Those rows of another source that a mask marks."""
+
+    def __init__(self, source: RowSource, mask: npt.NDArray[np.bool_]) -> None:
+        self.source, self.mask = source, mask
+        self.n_rows, self.n_features = int(mask.sum()), source.n_features
+
+    def _read(self, n_rows: int) -> Iterator[Any]:
+        seen = 0
+        for block in self.source.blocks(n_rows):
+            yield block[self.mask[seen : seen + block.shape[0]]]
+            seen += block.shape[0]
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever goes wrong inside into an error that names the file."""
+    label = repr(os.fspath(path))
+    try:
+        yield
+    except UnalignedWarning:
+        raise
+    except InputError as error:
+        if label in str(error):
+            raise
+        raise type(error)(f"{label}: {error}") from error
+    except UnalignedError:
+        raise
+    except MemoryError as error:
+        raise FileError(f"{label} asks for more memory than there is.") from error
+    except OSError as error:
+        reason = error.strerror or _first_line(error)
+        raise FileError(f"Cannot read {label}: {reason}.") from error
+    except BaseException as error:  # whatever the libraries make of foreign bytes
+        # Rust's panics (safetensors) are no Exception; Ctrl-C and exit must go through.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise FileError(
+            f"{label} cannot be read as {what} ({_first_line(error)}). It is damaged, or of "
+            "another format than its name says."
+        ) from error
+
+
+def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
+    """Return the bytes of an array in whole numbers that do not overflow."""
+    return math.prod(int(side) for side in shape) * itemsize
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    text = lines[0].strip().rstrip(".") if lines else ""
+    return (text if len(text) < 200 else f"{text[:200]}…") or type(error).__name__
+
+
+def _amount(n_bytes: int) -> str:
+    size, units = float(n_bytes), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while size >= 1024 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.3g} {units[0]}"

@@ -1,0 +1,67 @@
+"""Labels to groups of rows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import DataWarning, FileError, warn
+from ..sources import RowSource
+from .base import ChosenRows
+
+Mask = npt.NDArray[np.bool_]
+Groups = list[tuple[str | None, Mask]]
+
+
+def groups_of(labels: npt.NDArray[Any], group_by: str) -> tuple[Groups, int]:
+    """Return each label with a mask of its rows, in natural order (D2 before D10).
+
+    Rows without a label are left out, with a warning.
+
+    Examples
+    --------
+    >>> [name for name, mask in groups_of(np.array(["D10", "D2", "D2", "D10"]), "day")[0]]
+    ['D2', 'D10']
+    """
+    texts = np.array([_text(label) for label in labels.tolist()], dtype=object)
+    missing = texts == ""
+    if missing.all():
+        raise FileError(f"group_by={group_by!r} has no value in any row.")
+    if missing.any():
+        warn(
+            f"group_by={group_by!r}: {int(missing.sum())} of {texts.size} rows have no value "
+            "there and are left out.",
+            DataWarning,
+        )
+    names = sorted(set(texts[~missing]), key=_natural)
+    if len(names) > max(1, texts.size // 2):
+        raise FileError(
+            f"group_by={group_by!r} has {len(names)} different values in {texts.size} rows, so "
+            "most groups would have one row. Group by a column with fewer values."
+        )
+    return [(name, texts == name) for name in names], texts.size
+
+
+def chosen(values: Any, mask: Mask) -> Any:
+    """Return the rows that the mask marks, of an array, a sparse matrix or a source."""
+    if isinstance(values, RowSource):
+        return ChosenRows(values, mask)
+    return values[np.flatnonzero(mask)]
+
+
+def _text(label: Any) -> str:
+    if isinstance(label, bytes):
+        return label.decode("utf-8", "replace")
+    if label is None or label != label:
+        return ""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))  # a missing value elsewhere made 0 into 0.0
+    return str(label)
+
+
+def _natural(name: str) -> list[tuple[int, float, str]]:
+    parts = re.findall(r"\d+(?:\.\d+)?|\D+", name)
+    return [(0, float(part), "") if part[0].isdecimal() else (1, 0.0, part) for part in parts]
