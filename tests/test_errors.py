@@ -10,7 +10,11 @@ PUBLIC = {name: getattr(errors, name) for name in errors.__all__}
 
 
 def test_all_names_every_class_of_the_module():
-    classes = {n for n, item in vars(errors).items() if inspect.isclass(item)}
+    classes = {
+        name
+        for name, item in vars(errors).items()
+        if inspect.isclass(item) and item.__module__ == errors.__name__
+    }
     assert classes == set(errors.__all__)
 
 

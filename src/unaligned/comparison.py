@@ -10,6 +10,7 @@ import numpy as np
 from . import _check, _settings
 from ._check import RNGLike
 from .data.dataset import Dataset
+from .engine import EngineLike, resolve_engine
 from .errors import (
     InputError,
     InputTypeError,
@@ -42,9 +43,9 @@ from .metrics.netlsd import NetLSD
 from .metrics.shape_dna import ShapeDNA
 from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
 from .metrics.transport import GromovWasserstein, Wasserstein
-from .pairs import fill
+from .pairs import describe_all, fill
 from .result import Comparison
-from .spectra.compute import SignatureSettings, compute_signature
+from .spectra.compute import SignatureSettings
 from .spectra.signature import Signature
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def signature(
     solver: Any = "auto",
     tol: float = 1e-4,
     rng: RNGLike = None,
+    engine: EngineLike = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Signature:
     """Return the log-Euclidean signature of one dataset.
@@ -110,6 +113,10 @@ def signature(
         The wanted 2-norm of the error of the K values.
     rng
         Seed or generator; None always gives the same values for the same data.
+    engine
+        Where it is computed, as in `compare`. Data that is read by blocks is spread over it.
+    progress
+        Show a bar while blocks are read; None shows one only on a terminal.
     **options
         `sketch_size`, `bandwidth`, `bandwidth_factor`, `metric`, `n_neighbors`, `robust`,
         `memory_limit`, `preprocess`, `nan_policy`.
@@ -122,7 +129,10 @@ def signature(
     """
     explicit = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
     dataset, settings = prepare(data, {**explicit, **options})
-    return compute_signature(dataset, settings, _check.root_seed(rng))
+    seed = _check.root_seed(rng)
+    with resolve_engine(engine, progress=progress) as where:
+        found: Signature = describe_all(LES(settings), [dataset], seed, where)[0]
+    return found
 
 
 def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, SignatureSettings]:
@@ -155,7 +165,7 @@ def distance(
         Seed or generator; None always gives the same value for the same data.
     **options
         Options of the distance, such as `n_eigenvalues`, `gamma`, `solver`, `squared`; and
-        `preprocess`, `nan_policy`, `subsample` as in `compare`.
+        `preprocess`, `nan_policy`, `subsample`, `engine` as in `compare`.
 
     Examples
     --------
@@ -185,6 +195,7 @@ def compare(
     *,
     distance: DistanceLike = "les",
     n_jobs: int | None = None,
+    engine: EngineLike = None,
     rng: RNGLike = None,
     progress: bool | None = None,
     subsample: int | str | None = None,
@@ -201,7 +212,11 @@ def compare(
     distance
         A name, a `Distance` with its settings, or a callable of two arrays.
     n_jobs
-        How many datasets at a time; None is 1, -1 all cores. BLAS threads are shared out.
+        How many datasets, or pairs, at a time; None is 1 (with processes: all cores), -1 all
+        cores. BLAS threads are shared out.
+    engine
+        Where the work runs: None for threads of this process, `"processes"`, a
+        `dask.distributed.Client`, or the address of a Dask scheduler. The answer is the same.
     rng
         Seed or generator; None always gives the same values for the same data.
     progress
@@ -235,9 +250,8 @@ def compare(
     _require_applicable(method, rows, columns)
     _warn_about_sizes(method, everything)
     preparation = {**given, "subsample": size}
-    return fill(
-        method, rows, columns, seed=seed, preparation=preparation, n_jobs=n_jobs, progress=progress
-    )
+    with resolve_engine(engine, n_jobs, progress) as where:
+        return fill(method, rows, columns, seed=seed, preparation=preparation, engine=where)
 
 
 def available() -> pd.DataFrame:

@@ -12,6 +12,7 @@ The tree::
     ├── NotApplicableError               a distance that cannot say anything here
     ├── NumericalError                   a computation that broke down
     ├── StoreError                       a store that another process holds, or a full disk
+    ├── EngineError (RuntimeError)       workers that were lost, and the work with them
     └── MissingExtraError (ImportError)  an optional package is not installed
 
     UnalignedWarning (UserWarning)
@@ -26,11 +27,16 @@ line outside of this package that led to them (`warn`).
 
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
 
 __all__ = [
     "AccuracyWarning",
     "DataWarning",
     "DegenerateDataError",
+    "EngineError",
     "FileError",
     "IndefiniteWarning",
     "InputError",
@@ -87,6 +93,10 @@ class StoreError(UnalignedError):
     """A store could not be used just now: another process holds it, or the disk is full."""
 
 
+class EngineError(UnalignedError, RuntimeError):
+    """Workers were lost, and the work with them."""
+
+
 class MissingExtraError(UnalignedError, ImportError):
     """An optional package is not installed."""
 
@@ -95,6 +105,10 @@ class MissingExtraError(UnalignedError, ImportError):
             f"{purpose} needs the package {package!r}, which is not installed. "
             f"Install it with: pip install 'unaligned[{extra}]'"
         )
+        self._made_of = (package, extra, purpose)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._made_of  # else pickle would give the message as the package
 
 
 class UnalignedWarning(UserWarning):
@@ -117,10 +131,47 @@ class IndefiniteWarning(UnalignedWarning):
     """The affinity is not positive semi-definite."""
 
 
+Note: TypeAlias = tuple[str, type[UnalignedWarning]]
+
+# Where warnings of this thread go instead of to the user, who is elsewhere.
+_NOTES: ContextVar[list[Note] | None] = ContextVar("_NOTES", default=None)
+
+
 def warn(message: str, category: type[UnalignedWarning]) -> None:
     """Warn at the nearest line outside of this package, however deep inside it happens."""
+    notes = _NOTES.get()
+    if notes is not None:
+        notes.append((message, category))
+        return
     package = __name__.partition(".")[0]
     depth, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)
+
+
+@contextmanager
+def collected() -> Iterator[list[Note]]:
+    """Collect what this thread warns of, to be repeated where the user is.
+
+    Examples
+    --------
+    >>> with collected() as notes:
+    ...     warn("3 rows dropped", DataWarning)
+    >>> notes[0][0]
+    '3 rows dropped'
+    """
+    notes: list[Note] = []
+    token = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(token)
+
+
+def repeat(notes: Iterable[Note], before: set[Note]) -> None:
+    """Warn of what was collected elsewhere, but not of what was said before."""
+    for note in notes:
+        if note not in before:
+            before.add(note)
+            warn(*note)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from . import engine
 from ._check import FloatArray
 from .data.dataset import Dataset
-from .metrics.base import Distance
+from .data.sources import DaskRows
+from .engine import Engine, Threads, collect
+from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
+from .spectra.compute import streams
 from .spectra.signature import Signature
 
 
@@ -23,8 +25,7 @@ def fill(
     *,
     seed: int,
     preparation: Mapping[str, Any],
-    n_jobs: int | None = None,
-    progress: bool | None = None,
+    engine: Engine,
     old: Comparison | None = None,
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
@@ -33,13 +34,7 @@ def fill(
     for item in everything:
         if isinstance(item, Dataset):
             fresh.setdefault(_identity(item), item)
-    described = engine.run(
-        lambda dataset: method.describe(dataset, seed),
-        list(fresh.values()),
-        n_jobs=n_jobs,
-        progress=progress,
-        description="describing",
-    )
+    described = describe_all(method, list(fresh.values()), seed, engine)
     known = dict(zip(fresh, described, strict=True))
 
     def descriptor(item: Any) -> Any:
@@ -51,7 +46,7 @@ def fill(
     method, settled = method.settle([descriptor(item) for item in everything])
     first = dict(zip(rows, settled, strict=False))
     second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
-    distances, bounds = _all_pairs(method, first, second, old, progress)
+    distances, bounds = _all_pairs(method, first, second, old, engine)
     return Comparison(
         tuple(first),
         tuple(first if second is None else second),
@@ -68,12 +63,46 @@ def fill(
     )
 
 
+def describe_all(
+    method: Distance, datasets: Sequence[Dataset], seed: int, engine: Engine
+) -> list[Any]:
+    """Return the descriptors of datasets: side by side, or each spread out by blocks of rows.
+
+    A few datasets that are read by blocks would leave most of a cluster idle, so their blocks go
+    there instead, one dataset after the other.
+    """
+    spread = [dataset for dataset in datasets if engine.remote and _by_blocks(method, dataset)]
+    if len(spread) >= engine.n_workers:  # a Dask array stays where it is all the same
+        spread = [dataset for dataset in spread if isinstance(dataset.values, DaskRows)]
+    whole = [dataset for dataset in datasets if not any(dataset is other for other in spread)]
+    told = {"description": "describing", "unit": "datasets"}
+    here = Threads(1, engine.progress)
+    shared = (method, seed, None if engine.remote else engine)
+    beside = iter(collect(engine, _describe, whole, shared=shared, **told))
+    after = iter(collect(here, _describe, spread, shared=(method, seed, engine), **told))
+    return [
+        next(after if any(dataset is other for other in spread) else beside)
+        for dataset in datasets
+    ]
+
+
+def _describe(shared: tuple[Distance, int, Engine | None], dataset: Dataset) -> Any:
+    method, seed, engine = shared
+    if isinstance(method, SpectralDistance):
+        return method.describe(dataset, seed, engine)
+    return method.describe(dataset, seed)
+
+
+def _by_blocks(method: Distance, dataset: Dataset) -> bool:
+    return isinstance(method, SpectralDistance) and streams(dataset, method.settings)
+
+
 def _all_pairs(
     method: Distance,
     rows: Mapping[str, Any],
     columns: Mapping[str, Any] | None,
     old: Comparison | None,
-    progress: bool | None,
+    engine: Engine,
 ) -> tuple[FloatArray, FloatArray]:
     first, second = list(rows.values()), list((rows if columns is None else columns).values())
     distances, bounds = np.zeros((2, len(first), len(second)))
@@ -89,16 +118,32 @@ def _all_pairs(
         if not (i < n and j < m) and not (mirror and j < i)
     ]
 
-    def one(pair: tuple[int, int]) -> tuple[float, float]:
-        a, b = first[pair[0]], second[pair[1]]
-        return method.compare(a, b), method.error_bound(a, b)
-
-    visible = False if method.is_descriptor else progress  # those pairs take no time
-    results = engine.run(one, pairs, progress=visible, description="comparing")
+    results = _compare_all(method, first, second, pairs, engine)
     for (i, j), (distances[i, j], bounds[i, j]) in zip(pairs, results, strict=True):
         if mirror:
             distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
     return distances, bounds
+
+
+def _compare_all(
+    method: Distance,
+    first: Sequence[Any],
+    second: Sequence[Any],
+    pairs: Sequence[tuple[int, int]],
+    engine: Engine,
+) -> list[tuple[float, float]]:
+    shared = (method, first, second)
+    if method.is_descriptor:  # the work is done; these pairs are not worth sending
+        return [_compare(shared, pair) for pair in pairs]
+    return collect(engine, _compare, pairs, shared=shared, description="comparing", unit="pairs")
+
+
+def _compare(
+    shared: tuple[Distance, Sequence[Any], Sequence[Any]], pair: tuple[int, int]
+) -> tuple[float, float]:
+    method, first, second = shared
+    a, b = first[pair[0]], second[pair[1]]
+    return method.compare(a, b), method.error_bound(a, b)
 
 
 def _identity(dataset: Dataset) -> tuple[Any, ...]:

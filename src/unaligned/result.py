@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _check
 from ._check import FloatArray, RNGLike
 from .data.archive import read_archive, write_archive
+from .engine import EngineLike, resolve_engine
 from .errors import FileError, InputError, InputTypeError
 from .metrics.base import Distance
 from .spectra.signature import Signature
@@ -84,13 +85,22 @@ class Comparison:
 
         return pd.DataFrame(self.distances, index=self.names, columns=self.reference_names)
 
-    def add(self, datasets: Mapping[str, Any], *, progress: bool | None = None) -> Comparison:
+    def add(
+        self,
+        datasets: Mapping[str, Any],
+        *,
+        n_jobs: int | None = None,
+        engine: EngineLike = None,
+        progress: bool | None = None,
+    ) -> Comparison:
         """Return a comparison with more datasets; nothing that is known is computed again.
 
         Parameters
         ----------
         datasets
             A dict of name -> data, with names that are not there yet.
+        n_jobs, engine, progress
+            As in `compare`.
 
         Examples
         --------
@@ -121,15 +131,16 @@ class Comparison:
         added = collect(datasets, self.distance, list(self._descriptors.values()), self)
         known = {**self._descriptors, **added}
         references = None if self.is_square else dict(self._references)
-        return fill(
-            self.distance,
-            known,
-            references,
-            seed=self.seed,
-            preparation=self.preparation,
-            progress=progress,
-            old=self,
-        )
+        with resolve_engine(engine, n_jobs, progress) as where:
+            return fill(
+                self.distance,
+                known,
+                references,
+                seed=self.seed,
+                preparation=self.preparation,
+                engine=where,
+                old=self,
+            )
 
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None

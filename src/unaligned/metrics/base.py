@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
+from ..engine import Engine
 from ..errors import RecipeMismatchError
 from ..spectra.compute import (
     SignatureSettings,
@@ -142,9 +143,12 @@ class SpectralDistance(Distance):
             require_enough(k, dataset)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
-    def describe(self, dataset: Dataset, seed: int) -> Signature:
-        """Return the signature of one dataset (Algorithm 2, its first loop)."""
-        return compute_signature(dataset, self.settings, seed)
+    def describe(self, dataset: Dataset, seed: int, engine: Engine | None = None) -> Signature:
+        """Return the signature of one dataset (Algorithm 2, its first loop).
+
+        Blocks of rows, where there are any, are worked on by `engine`.
+        """
+        return compute_signature(dataset, self.settings, seed, engine)
 
     def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
         """Settle γ where it is `"auto"`: the largest that any of the spectra asks for."""

@@ -13,6 +13,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.mesh import Mesh
+from ..engine import Engine
 from ..errors import DegenerateDataError, InputError, NotApplicableError
 from ..spectra.compute import require_enough
 from ..spectra.signature import Signature
@@ -106,10 +107,10 @@ class ShapeDNA(SpectralDistance):
                     )
         return super().objection(first, second)
 
-    def describe(self, dataset: Dataset, seed: int) -> Any:
+    def describe(self, dataset: Dataset, seed: int, engine: Engine | None = None) -> Any:
         """Return the signature of one dataset, or the eigenvalues of its surface, (K,)."""
         if self.laplacian == "diffusion":
-            return super().describe(dataset, seed)
+            return super().describe(dataset, seed, engine)
         k = self.settings.n_eigenvalues or min(DEFAULT_VALUES, dataset.n_samples)
         require_enough(k, dataset)
         values = dataset.prepared()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .._check import FloatArray
 from ..data.sources import RowSource
+from ..engine import Engine, Threads
 from .bandwidth import Scale, checked_scale
 from .base import PSDOperator
 from .points import few_features, padded, require_representable, squared_norms
@@ -65,6 +66,8 @@ class StreamedAffinity(PSDOperator):
         The rows, float64 or to be made so, finite.
     scale
         σ² and its standard error.
+    engine
+        Where blocks of rows are worked on, and how far that has come; by default here.
 
     Examples
     --------
@@ -74,9 +77,9 @@ class StreamedAffinity(PSDOperator):
     array([[1.      , 0.367879]])
     """
 
-    def __init__(self, source: RowSource, scale: Scale) -> None:
+    def __init__(self, source: RowSource, scale: Scale, engine: Engine | None = None) -> None:
         super().__init__(source.n_rows)
-        self.source = source
+        self.source, self.engine = source, engine or Threads(1)
         self.sigma_squared, self.sigma_squared_error = scale
         self.storage = "streamed"
 
@@ -137,6 +140,7 @@ def streamed_affinity(
     bandwidth: str | float,
     bandwidth_factor: float,
     rng: np.random.Generator,
+    engine: Engine | None = None,
 ) -> StreamedAffinity:
     """Return the affinity of a source of rows, with its σ²: one number, a mean or a median.
 
@@ -144,7 +148,7 @@ def streamed_affinity(
     """
     require_representable(source.summary.peak, smallest=0.0)
     if not isinstance(bandwidth, str):
-        return StreamedAffinity(source, Scale(float(bandwidth)))
+        return StreamedAffinity(source, Scale(float(bandwidth)), engine)
     if bandwidth == "mean":
         total = sum(float(squared_norms(block).sum()) for block in centred_blocks(source))
         found = Scale(2.0 * total / source.n_rows)
@@ -155,4 +159,4 @@ def streamed_affinity(
         median = sampled_median(lambda: centred_blocks(source), references, source.n_rows, rng)
         found = Scale(median.value, median.standard_error)
     value = checked_scale(bandwidth_factor * found.sigma_squared, bandwidth)
-    return StreamedAffinity(source, Scale(value, bandwidth_factor * found.standard_error))
+    return StreamedAffinity(source, Scale(value, bandwidth_factor * found.standard_error), engine)

@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgError, cholesky
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..engine import one_blas
+from ..engine import Engine, Threads, one_blas
 from ..errors import (
     DegenerateDataError,
     IndefiniteWarning,
@@ -84,20 +84,27 @@ class SignatureSettings:
         resolve_solver(self.solver, self.sketch_size)
 
 
-def compute_signature(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signature:
-    """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ)."""
+def compute_signature(
+    dataset: Dataset, settings: SignatureSettings, seed: int, engine: Engine | None = None
+) -> Signature:
+    """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ).
+
+    Points that are read by blocks are read and worked on where `engine` says, by default here.
+    """
     with one_blas():
-        return _compute(dataset, settings, seed)
+        return _compute(dataset, settings, seed, engine or Threads(1))
 
 
-def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signature:
+def _compute(
+    dataset: Dataset, settings: SignatureSettings, seed: int, engine: Engine
+) -> Signature:
     k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
     require_enough(k, dataset)
     started = time.perf_counter()
     for_scale = dataset.generator(seed).spawn(1)[0]
     solver = resolve_solver(settings.solver, settings.sketch_size)
-    if _streams(dataset, settings.kernel, solver):
-        operator: PSDOperator = _streamed(dataset, settings.kernel, for_scale)
+    if streams(dataset, settings):
+        operator: PSDOperator = _streamed(dataset, settings.kernel, for_scale, engine)
         aside = np.empty(0, dtype=np.int64)
     else:
         operator, aside = operator_of(dataset, settings.kernel, for_scale)
@@ -139,8 +146,9 @@ def _compute(dataset: Dataset, settings: SignatureSettings, seed: int) -> Signat
     )
 
 
-def _streams(dataset: Dataset, kernel: KernelSettings, solver: EigenSolver) -> bool:
+def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
     """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
+    kernel, solver = settings.kernel, resolve_solver(settings.solver, settings.sketch_size)
     if dataset.kind != "points" or solver.name not in ("auto", "landmarks"):
         return False
     if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
@@ -150,12 +158,12 @@ def _streams(dataset: Dataset, kernel: KernelSettings, solver: EigenSolver) -> b
 
 
 def _streamed(
-    dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator
+    dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator, engine: Engine
 ) -> DiffusionOperator:
     """Return the operator of points that are read by blocks."""
     try:
         affinity = streamed_affinity(
-            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng
+            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng, engine
         )
     except InputError as error:
         raise type(error)(f"{dataset.label}: {error}") from error

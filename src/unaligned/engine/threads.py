@@ -1,0 +1,97 @@
+"""Threads of this process: the heavy work (BLAS, LAPACK, compiled loops) lets them run."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from .base import Engine, Job, Result, heard, in_order, noted
+from .blas import available_cores
+
+
+class Threads(Engine):
+    """Jobs on threads, each with its share of the BLAS threads; one thread is this one itself.
+
+    Examples
+    --------
+    >>> list(Threads(2).map(pow, [1, 2, 3], shared=2))
+    [2, 4, 8]
+    """
+
+    def map(
+        self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
+    ) -> Iterator[Result]:
+        """Yield `function(shared, item)` of each item, in order."""
+        n_threads = min(self.n_workers, len(items)) if isinstance(items, Sized) else self.n_workers
+        if n_threads <= 1:
+            return (function(shared, item) for item in items)
+        return heard(_threaded(function, items, shared, n_threads))
+
+
+def _threaded(
+    function: Job[Result], items: Iterable[Any], shared: Any, n_threads: int
+) -> Iterator[Any]:
+    from threadpoolctl import threadpool_limits
+
+    jobs = _Stoppable()
+    with threadpool_limits(limits=max(1, available_cores() // n_threads)):
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            futures = in_order(
+                lambda item: pool.submit(jobs.run, function, shared, item),
+                items,
+                lambda: 2 * n_threads,
+            )
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            # After an error or Ctrl-C nothing new is started, and what runs is not waited for.
+            pool.shutdown(wait=False, cancel_futures=True)
+            jobs.stop()
+            raise
+        pool.shutdown()
+
+
+class _Stopped(BaseException):
+    """Raised inside of a job that nobody waits for any more."""
+
+
+class _Stoppable:
+    """Jobs that can be stopped from outside, as Ctrl-C stops the main thread.
+
+    Python raises Ctrl-C in the main thread only. The same is done to the other threads here: an
+    exception is set for them, and raised as soon as they are back from compiled code.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[int] = set()
+        self._stopped = False
+
+    def run(self, function: Job[Result], shared: Any, item: Any) -> Any:
+        """Return what `noted` does."""
+        this = threading.get_ident()
+        with self._lock:
+            if self._stopped:
+                raise _Stopped
+            self._running.add(this)
+        try:
+            return noted(function, shared, item)
+        finally:
+            with self._lock:
+                self._running.discard(this)
+            # An exception that was set late is raised here, not in the pool's own code.
+            for _ in range(100 if self._stopped else 0):
+                pass
+
+    def stop(self) -> None:
+        """Raise `_Stopped` in every job that runs."""
+        with self._lock:
+            self._stopped = True
+            for thread in self._running:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread), ctypes.py_object(_Stopped)
+                )
