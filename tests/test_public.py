@@ -23,6 +23,7 @@ LAYERS = [
     ["spectra"],
     ["metrics"],
     ["result"],
+    ["cache"],
     ["pairs", "intake"],
     ["comparison"],
     ["diagnosis", "inference", "embedding"],
@@ -30,6 +31,7 @@ LAYERS = [
     ["figures"],
     ["report"],
     ["cli", "experiments"],
+    ["__main__"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
