@@ -106,6 +106,11 @@ class Store:
             _rows.require(db, name, self.path)
             return _rows.restore(db, name, self.path)
 
+    def find(self, name: str) -> Record | None:
+        """Return what is known of a signature without its values, or None."""
+        with _file.transaction(self.path) as db:
+            return _rows.find(db, name)
+
     def remove(self, *names: str) -> None:
         """Remove signatures, all of these or none."""
         with _file.transaction(self.path, write=True) as db:

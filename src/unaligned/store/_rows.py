@@ -110,11 +110,18 @@ def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
 
 def records(db: sqlite3.Connection, tags: Mapping[str, Any] | None) -> list[Record]:
     """Return what is known of those that have all these tags, in the order of adding."""
-    condition, texts = where(tags)
+    return _records(db, *where(tags))
+
+
+def find(db: sqlite3.Connection, name: str) -> Record | None:
+    """Return what is known of one signature, or None."""
+    return next(iter(_records(db, "WHERE name = ?", [name])), None)
+
+
+def _records(db: sqlite3.Connection, condition: str, texts: list[str]) -> list[Record]:
     columns = [field.name for field in fields(Record)]
-    rows = db.execute(
-        f"SELECT {', '.join(columns)} FROM signatures {condition} ORDER BY id", texts
-    )
+    query = f"SELECT {', '.join(columns)} FROM signatures {condition} ORDER BY id"
+    rows = db.execute(query, texts)
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     return [Record(**{**row, "tags": json.loads(row["tags"])}) for row in found]
 

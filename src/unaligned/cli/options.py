@@ -1,0 +1,319 @@
+"""Options that several commands share, and what they mean in Python."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from ..errors import DataWarning, FileError, InputError
+from .output import say
+
+if TYPE_CHECKING:
+    from ..data.dataset import Dataset
+
+SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
+_FILES = "Files"
+_SIGNATURE = "Signature"
+_RUN = "Run"
+
+
+def _solvers(incomplete: str) -> list[str]:
+    return [name for name in SOLVERS if name.startswith(incomplete)]
+
+
+Files: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        show_default=False,
+        help="Data files; `file.npz:key` takes one array of several, a folder all files in it.",
+    ),
+]
+AsJSON: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+StorePath: TypeAlias = Annotated[
+    Path, typer.Option("--store", help="The store: one SQLite file.", show_default=False)
+]
+Tags: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="KEY=VALUE", help="A tag; may be given several times."),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files become datasets."""
+
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            help="A column, or a label array: one dataset for each of its values.",
+            rich_help_panel=_FILES,
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Only these columns of a table: `x,y,z`.", rich_help_panel=_FILES),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether the first line of a text table names its columns.",
+            show_default="found out",
+            rich_help_panel=_FILES,
+        ),
+    ] = None
+    drop_non_numeric: Annotated[
+        bool,
+        typer.Option(
+            "--drop-non-numeric",
+            help="Leave out columns that hold no numbers.",
+            rich_help_panel=_FILES,
+        ),
+    ] = False
+    transpose: Annotated[
+        bool,
+        typer.Option("--transpose", help="Columns are the samples.", rich_help_panel=_FILES),
+    ] = False
+    flatten: Annotated[
+        bool,
+        typer.Option(
+            "--flatten", help="Take images and the like as rows.", rich_help_panel=_FILES
+        ),
+    ] = False
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="What the values are: points, distances, affinity, spd or graph.",
+            rich_help_panel=_FILES,
+        ),
+    ] = "points"
+    preprocess: Annotated[
+        str | None,
+        typer.Option(
+            help="Steps, in order: `normalize_total,log1p,pca:50`.", rich_help_panel=_FILES
+        ),
+    ] = None
+    nan_policy: Annotated[
+        str,
+        typer.Option(
+            help="`raise` refuses rows with NaN or infinity, `omit` drops them.",
+            rich_help_panel=_FILES,
+        ),
+    ] = "raise"
+
+    def load(self, files: Sequence[str]) -> dict[str, Dataset]:
+        """Return the datasets in all these files, each under a name of its own."""
+        from .. import load_all
+        from ..data.readers import name_of, names_of
+
+        found: dict[str, Dataset] = {}
+        for file, called in zip(files, names_of(files), strict=True):
+            for name, dataset in load_all(file, **self._options()).items():
+                own = name_of(file)
+                label = called + name[len(own) :] if name.startswith(own) else name
+                label = f"{file}/{name}" if label in found else label
+                if label in found:
+                    raise InputError(f"{file!r} is given twice. Give every file once.")
+                found[label] = dataset.with_options(name=label)
+        return found
+
+    def load_with_missing(self, files: Sequence[str]) -> dict[str, Dataset]:
+        """Return the datasets without rows that miss values; `n_dropped` says how many."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            return replace(self, nan_policy="omit").load(files)
+
+    def _options(self) -> dict[str, Any]:
+        flags = ("drop_non_numeric", "transpose", "flatten")
+        given: dict[str, Any] = {name: True for name in flags if getattr(self, name)}
+        if self.columns is not None:
+            given["columns"] = tuple(_column(text) for text in _listed(self.columns))
+        if self.header is not None:
+            given["header"] = self.header
+        if self.preprocess is not None:
+            given["preprocess"] = _listed(self.preprocess)
+        own = {"group_by": self.group_by, "kind": self.kind, "nan_policy": self.nan_policy}
+        return {**own, **given}
+
+
+@dataclass(frozen=True)
+class Making:
+    """How datasets become signatures; None leaves it to the default."""
+
+    n_eigenvalues: Annotated[
+        int | None,
+        typer.Option(
+            "--n-eigenvalues",
+            "-K",
+            min=1,
+            help="Values of a signature.",
+            show_default="min(200, the smallest number of rows)",
+            rich_help_panel=_SIGNATURE,
+        ),
+    ] = None
+    gamma: Annotated[
+        str | None,
+        typer.Option(
+            help="What counts as noise: a number, or `auto`.",
+            show_default="1e-8",
+            rich_help_panel=_SIGNATURE,
+        ),
+    ] = None
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(SOLVERS)}.",
+            show_default="auto",
+            autocompletion=_solvers,
+            rich_help_panel=_SIGNATURE,
+        ),
+    ] = None
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            help="The wanted error of a signature.",
+            show_default="1e-4",
+            rich_help_panel=_SIGNATURE,
+        ),
+    ] = None
+    bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            help="The kernel's scale: `median`, `mean` or a number.",
+            show_default="median",
+            rich_help_panel=_SIGNATURE,
+        ),
+    ] = None
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="A metric of scikit-learn.", show_default="euclidean", rich_help_panel=_SIGNATURE
+        ),
+    ] = None
+    n_neighbors: Annotated[
+        int | None,
+        typer.Option(min=2, help="Keep only the nearest neighbours.", rich_help_panel=_SIGNATURE),
+    ] = None
+    robust: Annotated[
+        bool,
+        typer.Option("--robust", help="Set gross outliers aside.", rich_help_panel=_SIGNATURE),
+    ] = False
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, as Python takes them."""
+        names = ("n_eigenvalues", "solver", "tol", "metric", "n_neighbors")
+        found: dict[str, Any] = {name: getattr(self, name) for name in names}
+        found["gamma"] = _number_or_word("gamma", self.gamma, "auto")
+        found["bandwidth"] = _number_or_word("bandwidth", self.bandwidth, "median", "mean")
+        found["robust"] = self.robust or None
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Running:
+    """How the work is done."""
+
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Seed of what is random.", show_default="0", rich_help_panel=_RUN
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            help="Datasets at a time; -1: one for each core.",
+            show_default="1",
+            rich_help_panel=_RUN,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Caching:
+    """Where finished signatures are kept."""
+
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="UNALIGNED_CACHE",
+            help="Folder where finished signatures are kept.",
+            show_default="your platform's, such as ~/.cache/unaligned",
+            rich_help_panel=_RUN,
+        ),
+    ] = None
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Keep nothing.", rich_help_panel=_RUN)
+    ] = False
+
+    def folder(self) -> Path | None:
+        """Return the folder, or None; the default one is left out where it cannot be made."""
+        from ..cache import Cache, default_folder
+
+        if self.no_cache:
+            return None
+        if self.cache is not None:
+            return Cache.at(self.cache).folder
+        try:
+            return Cache.at(default_folder()).folder
+        except FileError as error:
+            say(f"Warning: nothing is kept. {error}")
+            return None
+
+
+def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+    """Return what KEY=VALUE options say.
+
+    >>> pairs("--tag", ["organ=liver"])
+    {'organ': 'liver'}
+    """
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InputError(f"{option} {text!r} must be KEY=VALUE, such as organ=liver.")
+        found[key] = value
+    return found
+
+
+def literals(option: str, texts: Iterable[str] | None) -> dict[str, Any]:
+    """Return what KEY=VALUE options say, with numbers and true, false, null as such."""
+    found: dict[str, Any] = {}
+    for key, value in pairs(option, texts).items():
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+def subsample_size(text: str | None) -> int | str | None:
+    """Return a number of rows, `common`, or None."""
+    return int(text) if text is not None and text.isdigit() else text
+
+
+def _number_or_word(option: str, text: str | None, *words: str) -> str | float | None:
+    if text is None or text in words:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            f"{option}={text!r} must be a number or {' or '.join(map(repr, words))}."
+        ) from None
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _column(text: str) -> str | int:
+    return int(text) if text.isdigit() else text
