@@ -92,7 +92,7 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
     door Size(width=2)
     """
     hints = get_type_hints(command, include_extras=True)
-    settings = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    settings: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
     parameters = []
     for name, own in inspect.signature(command).parameters.items():
         if name not in settings:
@@ -100,8 +100,8 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
             continue
         inner = get_type_hints(settings[name], include_extras=True)
         parameters += [
-            inspect.Parameter(
-                f.name, own.KEYWORD_ONLY, default=f.default, annotation=inner[f.name]
+            own.replace(name=f.name, kind=own.KEYWORD_ONLY, default=f.default).replace(
+                annotation=inner[f.name]
             )
             for f in fields(settings[name])
         ]
