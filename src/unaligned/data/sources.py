@@ -193,7 +193,8 @@ class ParquetRows(RowSource):
         parquet = required("pyarrow.parquet", "formats")
         with parquet.ParquetFile(self.path) as file:
             for batch in file.iter_batches(batch_size=n_rows, columns=self.columns):
-                yield to_values(batch, repr(self))
+                # The file's order otherwise, whatever order was asked for.
+                yield to_values(batch.select(self.columns) if self.columns else batch, repr(self))
 
 
 class DaskRows(RowSource):

@@ -16,12 +16,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ... import _check, _settings
-from ...errors import FileError, InputError
+from ...errors import DataWarning, FileError, InputError, warn
+from ..convert import to_values
 from ..dataset import Dataset
 from ..sources import RowSource
 from .arrays import read_npy, read_npz, read_safetensors
 from .base import Contents, Item, ReadOptions, Request, reading
-from .groups import chosen, groups_of
+from .columnar import read_feather, read_parquet
+from .groups import Groups, chosen, groups_of, natural_key
+from .hdf5 import read_h5ad, read_hdf5
+from .images import SUFFIXES as IMAGE_SUFFIXES
+from .images import image_files, read_images
+from .matrix import read_mtx
+from .meshes import read_obj, read_off, read_ply, read_stl
 from .paths import (
     PathLike,
     Place,
@@ -35,6 +42,8 @@ from .paths import (
     unique,
 )
 from .text import read_csv
+from .weights import read_torch
+from .zarr_folder import read_zarr
 
 __all__ = ["FORMATS", "Format", "is_path", "load", "load_all", "name_of", "names_of"]
 
@@ -63,8 +72,20 @@ FORMATS = (
     Format("NumPy .npz", (".npz",), read_npz, ("flatten",)),
     Format("CSV", (".csv", ".csv.gz"), read_csv, (*_TABLE, "header")),
     Format("TSV", (".tsv", ".tsv.gz"), read_csv, (*_TABLE, "header")),
+    Format("Parquet", (".parquet", ".pq"), read_parquet, (*_TABLE, "lazy")),
+    Format("Feather", (".feather", ".arrow"), read_feather, _TABLE),
+    Format("AnnData .h5ad", (".h5ad",), read_h5ad, ("lazy",)),
+    Format("HDF5", (".h5", ".hdf5"), read_hdf5, ("flatten", "lazy")),
+    Format("Zarr", (".zarr",), read_zarr, ("flatten", "lazy"), is_folder=True),
+    Format("Matrix Market", (".mtx", ".mtx.gz"), read_mtx),
+    Format("PyTorch", (".pt", ".pth", ".th"), read_torch, ("flatten",)),
     Format("safetensors", (".safetensors",), read_safetensors, ("flatten", "lazy")),
+    Format("PLY", (".ply",), read_ply),
+    Format("OFF", (".off",), read_off),
+    Format("OBJ", (".obj",), read_obj),
+    Format("STL", (".stl",), read_stl),
 )
+IMAGES = Format("a folder of images", (), read_images, ("resize",), is_folder=True)
 _EVERYWHERE = ("transpose", "max_bytes", "group_by")
 
 
@@ -104,7 +125,8 @@ def load(
     with reading(place.path, opened.format.name):
         key, item = opened.contents.select(place.key)
         called = name or joined(stem(place.path), key if place.key is not None else None)
-        return _dataset(opened.request, key, item, None, name=called, kind=kind, **rest)
+        values = _values(opened.request, item)
+        return _dataset(opened.request, key, values, name=called, kind=kind, **rest)
 
 
 def load_all(
@@ -171,19 +193,31 @@ def _open(path: Path, settings: ReadOptions) -> _Opened:
 
 def _format_of(path: Path) -> Format:
     by_suffix = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
-    lowered = path.name.lower()
-    for suffix in sorted(by_suffix, key=len, reverse=True):
-        if lowered.endswith(suffix):
-            kind = by_suffix[suffix]
-            if path.is_dir() == kind.is_folder:
-                return kind
-            what = "a folder" if path.is_dir() else "a file"
-            raise FileError(f"{os.fspath(path)!r} is {what}, which a {suffix} is not.")
+    suffix = _known_suffix(path)
+    if suffix is not None:
+        kind = by_suffix[suffix]
+        if path.is_dir() == kind.is_folder:
+            return kind
+        what = "a folder" if path.is_dir() else "a file"
+        raise FileError(f"{os.fspath(path)!r} is {what}, which a {suffix} is not.")
+    if path.is_dir():
+        return IMAGES
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        raise FileError(
+            f"{os.fspath(path)!r} is one image, which is one row. Give the folder of images."
+        )
     suffix = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
     raise FileError(
         f"{os.fspath(path)!r} has {suffix}, which is not one of those that are read: "
         f"{', '.join(by_suffix)}."
     )
+
+
+def _known_suffix(path: Path) -> str | None:
+    """Return the longest suffix of the name that belongs to a format."""
+    suffixes = [suffix for kind in FORMATS for suffix in kind.suffixes]
+    found = [suffix for suffix in suffixes if path.name.lower().endswith(suffix)]
+    return max(found, key=len, default=None)
 
 
 def _require_useful(kind: Format, settings: ReadOptions, path: Path) -> None:
@@ -197,8 +231,31 @@ def _require_useful(kind: Format, settings: ReadOptions, path: Path) -> None:
             )
 
 
-def _files(place: Place) -> Iterator[Place]:
-    yield place
+def _files(place: Place) -> list[Place]:
+    """Return what a path stands for: itself, or what is in a folder that is no dataset itself."""
+    disk_size(place.path)
+    if not place.path.is_dir() or _known_suffix(place.path) or place.key is not None:
+        return [place]
+    with reading(place.path, "a folder"):
+        inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
+        inside = [path for path in inside if not path.name.startswith(".")]
+        readable = [path for path in inside if _is_dataset(path)]
+        if not readable and image_files(place.path):
+            return [place]
+        if not readable:
+            raise FileError("The folder has nothing in it that can be read.")
+    skipped = [path.name for path in inside if path not in readable]
+    if skipped:
+        warn(
+            f"{os.fspath(place.path)!r}: {len(skipped)} entries are of no known format and were "
+            f"passed over: {', '.join(map(repr, skipped[:5]))}{', …' if skipped[5:] else ''}.",
+            DataWarning,
+        )
+    return [Place(path, None) for path in readable]
+
+
+def _is_dataset(path: Path) -> bool:
+    return _known_suffix(path) is not None or (path.is_dir() and bool(image_files(path)))
 
 
 def _datasets(place: Place, settings: ReadOptions, rest: dict[str, Any]) -> Iterator[Dataset]:
@@ -206,19 +263,21 @@ def _datasets(place: Place, settings: ReadOptions, rest: dict[str, Any]) -> Iter
     request, contents = opened.request, opened.contents
     with reading(place.path, opened.format.name):
         tables = contents.tables()
-        if place.key is not None or not tables:
+        if place.key is not None or contents.default is not None or not tables:
             key, item = contents.select(place.key)
             tables = {key: item}
-        masks: list[tuple[str | None, Any]] = [(None, None)]
+        groups: Groups = [(None, None)]
         if settings.group_by is not None:
-            masks, n_rows = groups_of(contents.labels(settings.group_by), settings.group_by)
+            groups, n_rows = groups_of(contents.labels(settings.group_by), settings.group_by)
             tables = _of_length(tables, n_rows, settings.group_by)
         request.afford(sum(i.n_bytes for i in tables.values() if not request.is_lazy(i.n_bytes)))
         for key, item in tables.items():
+            values = _values(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
-            for group, mask in masks:
+            for group, mask in groups:
                 name = joined(stem(place.path), part, group)
-                yield _dataset(request, key, item, mask, name=name, **rest)
+                rows = values if mask is None else chosen(values, mask)
+                yield _dataset(request, key, rows, name=name, **rest)
 
 
 def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
@@ -231,15 +290,22 @@ def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str,
     return fitting
 
 
-def _dataset(request: Request, key: str, item: Item, mask: Any, **options: Any) -> Dataset:
-    values = item.read()
-    settings = request.options
-    if settings.flatten and len(item.shape) > 2:
-        values = np.asarray(values).reshape(item.shape[0], -1)
+def _values(request: Request, item: Item) -> Any:
+    """Return the values of an item, rows being samples."""
+    values, settings = item.read(), request.options
+    if item.shape and len(item.shape) != 2:
+        if not settings.flatten:
+            raise InputError(
+                f"It must be two-dimensional, rows × features; it is {item}. With flatten=True "
+                "everything behind one first index becomes a row."
+            )
+        values = to_values(np.asarray(values).reshape(item.shape[0], -1), "The array")
     if settings.transpose:
         values = (values.read() if isinstance(values, RowSource) else values).T
-    if mask is not None:
-        values = chosen(values, mask)
+    return values
+
+
+def _dataset(request: Request, key: str, values: Any, **options: Any) -> Dataset:
     origin = {"path": os.fspath(request.path), **({"key": key} if key else {})}
     metadata = {**origin, **(options.pop("metadata", None) or {})}
     return Dataset(values, metadata=metadata, **options)

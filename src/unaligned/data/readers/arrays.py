@@ -17,8 +17,6 @@ from ...errors import FileError
 from ..sources import NpyRows, required
 from .base import Contents, Item, Request, StoredRows, array_bytes
 
-_PLAIN = "biufcSUMm"
-
 
 class NpyHeader(NamedTuple):
     """What the header of a `.npy` says, and where the values start."""

@@ -13,7 +13,7 @@ from ..sources import RowSource
 from .base import ChosenRows
 
 Mask = npt.NDArray[np.bool_]
-Groups = list[tuple[str | None, Mask]]
+Groups = list[tuple[str | None, Mask | None]]
 
 
 def groups_of(labels: npt.NDArray[Any], group_by: str) -> tuple[Groups, int]:
@@ -36,7 +36,7 @@ def groups_of(labels: npt.NDArray[Any], group_by: str) -> tuple[Groups, int]:
             "there and are left out.",
             DataWarning,
         )
-    names = sorted(set(texts[~missing]), key=_natural)
+    names = sorted(set(texts[~missing]), key=natural_key)
     if len(names) > max(1, texts.size // 2):
         raise FileError(
             f"group_by={group_by!r} has {len(names)} different values in {texts.size} rows, so "
@@ -62,6 +62,7 @@ def _text(label: Any) -> str:
     return str(label)
 
 
-def _natural(name: str) -> list[tuple[int, float, str]]:
+def natural_key(name: str) -> list[tuple[int, float, str]]:
+    """Return a key that sorts D2 before D10."""
     parts = re.findall(r"\d+(?:\.\d+)?|\D+", name)
     return [(0, float(part), "") if part[0].isdecimal() else (1, 0.0, part) for part in parts]

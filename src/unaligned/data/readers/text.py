@@ -135,6 +135,7 @@ def _parse(
         index_col=False,
         decimal="," if comma else ".",
         low_memory=False,
+        float_precision="round_trip",  # the same numbers, and fingerprint, as in any other format
         skipinitialspace=True,
     )
     if frame.empty:

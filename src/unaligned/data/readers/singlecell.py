@@ -1,0 +1,174 @@
+"""AnnData's layout within HDF5 or Zarr: matrices (dense or sparse) and the columns of `obs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ... import _check
+from ...errors import FileError
+from .base import Contents, Item, StoredRows
+from .tree import Tree
+
+_PARTS = ("layers", "obsm", "obsp", "raw")
+_SPARSE = ("data", "indices", "indptr")
+
+
+def contents(tree: Tree) -> Contents:
+    """Return the matrices with one row per observation; X is meant where no part is named."""
+    items: dict[str, Item] = {}
+    for key in tree.nodes:
+        head, _, last = key.rpartition("/")
+        if last in _SPARSE and _is_matrix(head):
+            items[head] = items.get(head) or _sparse_item(tree, head)
+        elif _is_matrix(key):
+            items[key] = tree.item(key)
+    if not items:
+        raise FileError(
+            "There is neither X nor anything in layers or obsm; is it an AnnData file?"
+        )
+    return Contents(items, partial(_labels, tree), "X" if "X" in items else None)
+
+
+def _is_matrix(key: str) -> bool:
+    parts = key.split("/")
+    return key == "X" or (len(parts) == 2 and parts[0] in _PARTS)
+
+
+def _sparse_item(tree: Tree, key: str) -> Item:
+    told = tree.attributes(key)
+    kind = _text(told.get("encoding-type") or told.get("h5sparse_format") or "")[:3]
+    sides = told.get("shape", told.get("h5sparse_shape"))
+    missing = [part for part in _SPARSE if f"{key}/{part}" not in tree.nodes]
+    if kind not in ("csr", "csc") or sides is None or np.size(sides) != 2 or missing:
+        raise FileError(
+            f"The matrix {key!r} is not complete: it needs {', '.join(_SPARSE)}, a "
+            "shape, and the encoding csr_matrix or csc_matrix."
+        )
+    shape = (int(np.ravel(sides)[0]), int(np.ravel(sides)[1]))
+    matrix = _Sparse(tree, key, kind, shape)
+    n_bytes = sum(tree.nodes[f"{key}/{part}"].n_bytes for part in _SPARSE)
+    dtype = tree.nodes[f"{key}/data"].dtype
+    numeric = tree.nodes[f"{key}/data"].is_numeric
+
+    def read() -> Any:
+        pointers = matrix.pointers()
+        if kind == "csr" and 0 not in shape and tree.request.is_lazy(n_bytes):
+            return StoredRows(partial(_opened, matrix, pointers), shape)
+        tree.request.afford(2 * n_bytes, key)
+        return matrix.rows(slice(0, len(pointers) - 1), pointers).tocsr()
+
+    return Item(shape, f"{dtype}, sparse", read, numeric, n_bytes)
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """A compressed sparse matrix in a tree, every index checked before SciPy sees it."""
+
+    tree: Tree
+    key: str
+    kind: str
+    shape: tuple[int, int]
+
+    def pointers(self) -> npt.NDArray[np.int64]:
+        """Return where each row (of CSC, each column) starts."""
+        pointers = self.tree.values(f"{self.key}/indptr")
+        along = self.shape[0 if self.kind == "csr" else 1]
+        lengths = [self.tree.nodes[f"{self.key}/{part}"].shape for part in ("data", "indices")]
+        good = (
+            min(self.shape) >= 0
+            and pointers.shape == (along + 1,)
+            and pointers.dtype.kind in "iu"
+            and pointers[0] == 0
+            and bool(np.all(pointers[1:] >= pointers[:-1]))
+            and lengths[0] == lengths[1] == (int(pointers[-1]),)
+        )
+        if not good:
+            raise FileError(
+                f"The sparse matrix {self.key!r} is damaged: data, indices and indptr do not fit "
+                f"its shape {self.shape}."
+            )
+        return pointers.astype(np.int64)
+
+    def rows(self, part: slice, pointers: npt.NDArray[np.int64]) -> Any:
+        """Return consecutive rows (of CSC, columns) as a sparse array."""
+        start, stop = int(pointers[part.start]), int(pointers[part.stop])
+        arrays = []
+        for name in ("data", "indices"):
+            with self.tree.nodes[f"{self.key}/{name}"].opened() as stored:
+                arrays.append(np.asarray(stored[start:stop]))
+        data, indices = arrays
+        across = self.shape[1 if self.kind == "csr" else 0]
+        if indices.dtype.kind not in "iu" or (
+            indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < across
+        ):
+            raise FileError(f"The sparse matrix {self.key!r} is damaged: an index is outside.")
+        n = part.stop - part.start
+        shape = (n, across) if self.kind == "csr" else (across, n)
+        build = sparse.csr_array if self.kind == "csr" else sparse.csc_array
+        inner = pointers[part.start : part.stop + 1] - start
+        return build((data, indices.astype(np.int64), inner), shape=shape)
+
+
+@dataclass(frozen=True)
+class _Window:
+    matrix: _Sparse
+    pointers: npt.NDArray[np.int64]
+
+    def __getitem__(self, part: slice) -> Any:
+        return self.matrix.rows(part, self.pointers)
+
+
+@contextmanager
+def _opened(matrix: _Sparse, pointers: npt.NDArray[np.int64]) -> Iterator[_Window]:
+    yield _Window(matrix, pointers)
+
+
+def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:
+    """Return a column of obs as AnnData stores it: plain, categorical, nullable, or old style."""
+    key = f"obs/{name}"
+    columns = _columns(tree)
+    if name not in columns:
+        raise FileError(
+            f"group_by={name!r} is not a column of obs.{_check.did_you_mean(name, columns)} "
+            f"Columns: {', '.join(map(repr, columns)) or 'none'}."
+        )
+    if f"{key}/codes" in tree.nodes:
+        return _decoded(tree.values(f"{key}/codes"), tree.values(f"{key}/categories"))
+    if f"{key}/values" in tree.nodes:
+        values = tree.values(f"{key}/values").astype(object)
+        values[tree.values(f"{key}/mask").astype(bool)] = None
+        return values
+    if f"obs/__categories/{name}" in tree.nodes:
+        return _decoded(tree.values(key), tree.values(f"obs/__categories/{name}"))
+    if key in tree.nodes:
+        return tree.values(key).ravel()
+    return np.asarray(tree.values("obs")[name])
+
+
+def _columns(tree: Tree) -> list[str]:
+    if "obs" in tree.nodes:  # a table in one array, as AnnData wrote before 0.7
+        with tree.nodes["obs"].opened() as table:
+            return list(table.dtype.names or ())
+    found = [key.split("/")[1] for key in tree.nodes if key.startswith("obs/")]
+    index = _text(tree.attributes("obs").get("_index", "_index"))  # names of rows
+    return [name for name in dict.fromkeys(found) if name not in ("__categories", index)]
+
+
+def _decoded(codes: npt.NDArray[Any], categories: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the category of each code; a negative code is a missing value."""
+    if codes.dtype.kind not in "iu" or (codes.size and int(codes.max()) >= categories.size):
+        raise FileError("Its categories are damaged: a code has no category.")
+    names = np.array([*categories.tolist(), None], dtype=object)
+    return np.asarray(names[np.where(codes < 0, categories.size, codes).astype(np.int64)])
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
