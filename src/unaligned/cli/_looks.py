@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnalignedError, UnalignedWarning
-from .output import amount, duration, out, print_json, table
+from .output import amount, duration, out, print_json, show, table
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -39,7 +39,7 @@ class Look:
 
 def look_at(dataset: Dataset, options: dict[str, Any]) -> Look:
     """Return what is known of a dataset; what cannot be computed is said as its problem."""
-    plain = {
+    plain: dict[str, Any] = {
         "name": dataset.name or "",
         "kind": dataset.kind,
         "n_samples": dataset.n_samples + dataset.n_dropped,
@@ -93,14 +93,14 @@ def print_looks(looks: Sequence[Look], *, json: bool) -> None:
         print_json([asdict(look) for look in looks])
         return
     columns = ["dataset", "rows", "columns", "type", "rows with NaN", "duplicates"]
-    shown = table("", [*columns, "solver", "time", "memory", "K", "γ"], first=1)
+    shown = table([*columns, "solver", "time", "memory", "K", "γ"], first=1)
     for look in looks:
         size = (look.n_samples, look.n_features, look.dtype)
         shown.add_row(
             look.name, *map(str, (*size, look.rows_with_nan, look.duplicate_rows)), *_rest(look)
         )
+    show("", shown)
     console = out()
-    console.print(shown)
     for look in looks:
         if look.problem is not None:
             console.print(f"{look.name}: {look.problem}", markup=False)

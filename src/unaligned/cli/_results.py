@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import FileError, InputError
-from .output import out, plain, say, table
+from .output import out, plain, say, show, table
 
 if TYPE_CHECKING:
     from ..result import Comparison
@@ -54,8 +53,8 @@ class Outputs:
         if self.out is not None:
             _write_distances(comparison, own(self.out))
         if self.plot is not None:
-            axes = comparison.plot("heatmap")
-            figures.save(axes.get_figure(root=True), own(self.plot))
+            figure: Any = comparison.plot("heatmap").figure
+            figures.save(figure, own(self.plot))
         if self.report is not None:
             comparison.report(own(self.report), command=command)
         for path in (self.out, self.plot, self.report):
@@ -97,22 +96,21 @@ def print_distances(comparison: Comparison) -> None:
     """Print a table of distances; where it is too wide for the terminal, the nearest of each."""
     names, others = comparison.names, comparison.reference_names
     title = f"{comparison.distance_name} distances{_accuracy(comparison)}"
-    shown = table(title, ["", *others], first=1)
+    shown = table(["", *others], first=1)
     for name, row in zip(names, comparison.distances, strict=True):
         shown.add_row(name, *map(number, row))
     console = out()
-    width = console.measure(shown).minimum
-    if not sys.stdout.isatty() or width <= console.width:
-        console.print(shown)
+    if console.measure(shown).minimum <= console.width:
+        show(title, shown)
         return
-    shown = table(title, ["dataset", "nearest", "distance", "farthest", "distance"], first=1)
+    shown = table(["dataset", "nearest", "distance", "farthest", "distance"], first=1)
     for i, name in enumerate(names):
         rest = [j for j in range(len(others)) if not (comparison.is_square and i == j)]
         row = comparison.distances[i]
         near, far = min(rest, key=lambda j: row[j]), max(rest, key=lambda j: row[j])
         shown.add_row(name, others[near], number(row[near]), others[far], number(row[far]))
-    console.print(shown)
-    console.print("All distances: give --out distances.csv, or --json.", markup=False)
+    show(title, shown)
+    say("Too wide for this terminal: all distances with --out distances.csv, or in a pipe.")
 
 
 def _accuracy(comparison: Comparison) -> str:

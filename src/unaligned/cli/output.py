@@ -35,12 +35,20 @@ def out() -> Console:
     return Console(highlight=False) if sys.stdout.isatty() else Console(width=_ENDLESS)
 
 
-def table(title: str, columns: list[str], *, first: int) -> Table:
+def show(title: str, shown: Table) -> None:
+    """Print a table under its title."""
+    console = out()
+    if title:
+        console.print(title, markup=False, style="bold")
+    console.print(shown)
+
+
+def table(columns: list[str], *, first: int) -> Table:
     """Return an empty table whose `first` columns hold text and the others numbers."""
     from rich import box
     from rich.table import Table
 
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    made = Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
         number = i >= first
         made.add_column(column, justify="right" if number else "left", no_wrap=number)

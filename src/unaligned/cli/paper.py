@@ -11,7 +11,7 @@ import typer
 
 from .base import app, examples, going_on
 from .options import AsJSON
-from .output import out, print_json, table
+from .output import out, print_json, show, table
 
 if TYPE_CHECKING:
     from ..experiments.base import Claim
@@ -35,10 +35,10 @@ def demo(
     console.print("Datasets (rows × columns):", highlight=False)
     for code, what in result.descriptions.items():
         console.print(f"  {code}  {what}", highlight=False, markup=False)
-    shown = table("LES distances", ["", *frame.columns], first=1)
+    shown = table(["", *frame.columns], first=1)
     for name, row in frame.iterrows():
         shown.add_row(str(name), *(f"{value:.2f}" for value in row))
-    console.print("", shown)
+    show("\nLES distances", shown)
     for sentence in result.reading:
         console.print(f"- {sentence}", highlight=False, markup=False)
 
@@ -52,11 +52,11 @@ def distances(json: AsJSON = False) -> None:
     if json:
         print_json([{"name": name, **row} for name, row in frame.to_dict("index").items()])
         return
-    shown = table("Distances", ["name", "what it is", "needs", "cost"], first=4)
+    shown = table(["name", "what it is", "needs", "cost"], first=4)
     for name, row in frame.iterrows():
         needs = [need for need in ("same features", "paired rows") if row[need]]
         shown.add_row(str(name), row["what"], ", ".join(needs) or "nothing shared", row["cost"])
-    out().print(shown)
+    show("Distances", shown)
 
 
 def _experiments(incomplete: str) -> list[str]:
@@ -122,8 +122,8 @@ def _print_claims(title: str, claims: Iterable[Claim]) -> None:
     from rich.text import Text
 
     colours = {"pass": "green", "FAIL": "red", "observed": "cyan"}
-    shown = table(title, ["source", "expected", "measured", "verdict"], first=4)
+    shown = table(["source", "expected", "measured", "verdict"], first=4)
     for claim in claims:
         verdict = Text(claim.verdict, style=colours[claim.verdict])
         shown.add_row(claim.source, claim.expected, claim.measured, verdict)
-    out().print(shown)
+    show(title, shown)

@@ -13,8 +13,7 @@ from ..errors import InputError, RecipeMismatchError
 from ._results import number
 from .base import app, examples, flat, going_on
 from .options import AsJSON, Files, Making, Reading, Running, StorePath, Tags, pairs
-from .output import out as stdout
-from .output import print_json, say, table
+from .output import print_json, say, show, table
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -116,8 +115,8 @@ def _settled(store: Store, given: dict[str, Any], datasets: list[Dataset]) -> di
             "same. `unaligned info` suggests a number."
         )
     options = store.options
-    steps = {d.preprocess for d in datasets if d.preprocess}
-    asked = {**given, **{"preprocess": step for step in steps}}
+    steps = [dataset.preprocess for dataset in datasets if dataset.preprocess]
+    asked = {**given, "preprocess": steps[0]} if steps else given
     for name, value in asked.items():
         if options and name not in _FREE and value != options.get(name, value):
             raise RecipeMismatchError(
@@ -161,7 +160,12 @@ def nearest(
     from .. import Store
 
     references = Store(store, create=False)
-    chosen = {"k": k, "aggregate": aggregate, "by": by, "tags": pairs("--tag", tag)}
+    chosen: dict[str, Any] = {
+        "k": k,
+        "aggregate": aggregate,
+        "by": by,
+        "tags": pairs("--tag", tag),
+    }
     found = {
         name: references.nearest(dataset, **chosen)
         for name, dataset in reading.load(files).items()
@@ -177,15 +181,14 @@ def _print_neighbours(
     name: str, row: Sequence[Neighbour], aggregate: str | None, by: str | None
 ) -> None:
     if aggregate is None:
-        shown = table(f"Nearest to {name}", ["reference", "tags", "distance", "error ≤"], first=2)
+        shown = table(["reference", "tags", "distance", "error ≤"], first=2)
     else:
-        columns = [by or "references", "", f"{aggregate} distance", "error ≤", "references"]
-        shown = table(f"Nearest to {name}", columns, first=2)
+        columns = [by or "references", "how many", f"{aggregate} distance", "error ≤"]
+        shown = table(columns, first=1)
     for near in row:
-        tags = "" if aggregate else _told(near.tags)
-        size = [str(near.n_references)] if aggregate else []
-        shown.add_row(near.name, tags, number(near.distance), f"{near.error_bound:.1g}", *size)
-    stdout().print(shown)
+        second = str(near.n_references) if aggregate else _told(near.tags)
+        shown.add_row(near.name, second, number(near.distance), f"{near.error_bound:.1g}")
+    show(f"Nearest to {name}", shown)
 
 
 @app.command(
@@ -203,14 +206,14 @@ def list_(store: StorePath, tag: Tags = None, json: AsJSON = False) -> None:
         print_json([asdict(record) for record in records])
         return
     columns = ["name", "tags", "made", "rows", "columns", "K", "error ≤"]
-    shown = table(f"{store}: {len(records)} signatures", columns, first=3)
+    shown = table(columns, first=3)
     for record in records:
         sizes = (record.n_samples, record.n_features, record.n_eigenvalues)
         bound = f"{record.error_bound:.1g}"
         shown.add_row(
             record.name, _told(record.tags), record.created[:10], *map(str, sizes), bound
         )
-    stdout().print(shown)
+    show(f"{store}: {len(records)} signatures", shown)
 
 
 @app.command(epilog=examples("unaligned remove model --store refs.db"))
