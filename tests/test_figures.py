@@ -80,14 +80,14 @@ def test_numbers_are_left_out_on_request(comparison):
 
 def test_the_map_names_every_dataset_and_shows_its_groups(comparison):
     groups = {"1d": "flat", "2d": "flat", "3d": "thick", "5d": "thick"}
-    axes = figures.embedding(comparison, groups=groups)
+    axes = figures.embedding(comparison, tag=groups)
     assert {text.get_text() for text in axes.texts} == set(comparison.names)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flat", "thick"]
 
 
 def test_a_group_of_an_unknown_dataset_is_refused(comparison):
-    with pytest.raises(InputError, match=r"groups names '9d'.*not in the comparison"):
-        figures.embedding(comparison, groups={"9d": "thick"})
+    with pytest.raises(InputError, match=r"tag 'tag' names '9d'.*not in the comparison"):
+        figures.embedding(comparison, tag={"9d": "thick"})
 
 
 def test_spectra_are_the_eigenvalues_on_a_log_scale(comparison):

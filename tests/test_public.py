@@ -26,7 +26,7 @@ LAYERS = [
     ["cache"],
     ["pairs", "intake"],
     ["comparison"],
-    ["diagnosis", "inference", "embedding"],
+    ["diagnosis", "inference", "embedding", "tags", "explanation"],
     ["store"],
     ["figures"],
     ["report"],
@@ -44,6 +44,8 @@ SIBLINGS = {
     "spectra/nystrom": ["bounds"],
     "spectra/compute": ["auto", "decay", "signature"],  # the way through this package
     "metrics/aligned": ["imd"],  # the times of the heat kernel
+    "figures/*": "*",  # style.py under all, __init__.py over all
+    "report/*": "*",  # content, words and payload, put together by page.py
     "experiments/*": "*",
     "cli/*": "*",  # small files over one another, acyclically
 }

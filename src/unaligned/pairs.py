@@ -62,6 +62,10 @@ def fill(
         preparation,
         first,
         second or {},
+        {
+            **(old.metadata if old else {}),
+            **{name: d.metadata for name, d in rows.items() if isinstance(d, Dataset)},
+        },
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import _check
 from ._check import FloatArray, RNGLike
 from .data.archive import read_archive, write_archive
@@ -41,6 +43,8 @@ class Comparison:
         The root seed that `rng` gave.
     preparation
         What was done to all datasets before: `preprocess`, `nan_policy`, `subsample`.
+    metadata
+        The metadata of the datasets by name, as `Dataset` has it.
     """
 
     names: tuple[str, ...]
@@ -55,6 +59,7 @@ class Comparison:
     preparation: Mapping[str, Any] = field(default_factory=dict)
     _descriptors: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _references: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
     def signatures(self) -> dict[str, Signature]:
@@ -225,11 +230,52 @@ class Comparison:
         return correlate(square, values, method)
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
-        """Draw the comparison; `kind` is heatmap, embedding, spectra or dendrogram."""
+        """Draw the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""
         from . import figures  # upward, at call time only
 
         axes: Axes = figures.draw(self, kind, **options)
         return axes
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        tags: Any = None,
+        command: str | None = None,
+    ) -> None:
+        """Write one HTML file that shows all of it, works offline and can be sent by mail.
+
+        Parameters
+        ----------
+        path
+            Where to; a file that is there is replaced, as a whole.
+        title
+            The heading; None says what was compared.
+        tags
+            What is known of the datasets, to colour by and to correlate with: a dict of
+            dataset -> {tag: value} or of tag -> values, or a DataFrame by dataset. None takes
+            the datasets' own metadata.
+        command
+            The command that made it, shown at the end; None shows the call in Python.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import numpy as np
+        >>> import unaligned as ua
+        >>> rng = np.random.default_rng(0)
+        >>> clouds = {f"{d}d": rng.normal(size=(99, d)) for d in (1, 2, 3)}
+        >>> path = Path(tempfile.mkdtemp()) / "report.html"
+        >>> found = ua.compare(clouds, n_eigenvalues=20)
+        >>> found.report(path, tags={"dimension": [1, 2, 3]})
+        >>> "dimension" in path.read_text(encoding="utf-8")
+        True
+        """
+        from .report import write_report  # upward, at call time only
+
+        write_report(self, path, title=title, tags=tags, command=command)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison and its signatures to one file, atomically and without pickle."""
@@ -244,6 +290,7 @@ class Comparison:
             "seed": self.seed,
             "is_square": self.is_square,
             "preparation": dict(self.preparation),
+            "metadata": {name: _plain_part(row) for name, row in self.metadata.items()},
             "signatures": signatures,
         }
         for side, store in (("row", self._descriptors), ("column", self._references)):
@@ -306,6 +353,7 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         _restored(header["preparation"]),
         stores["row"],
         stores["column"],
+        header.get("metadata", {}),  # files of before have none
     )
 
 
@@ -321,6 +369,12 @@ def _is_plain(options: Mapping[str, Any]) -> bool:
 
 def _plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v if _is_plain({k: v}) else repr(v) for k, v in options.items()}
+
+
+def _plain_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of it a file can hold: numbers and words."""
+    items = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in metadata.items()}
+    return {key: value for key, value in items.items() if _is_plain({key: value})}
 
 
 def _position(name: str, names: Iterable[str], what: str) -> int:

@@ -167,7 +167,7 @@ def nearest(
         "tags": pairs("--tag", tag),
     }
     found = {
-        name: references.nearest(dataset, **chosen)
+        name: references.nearest(dataset, k, aggregate=aggregate, by=by, tags=wanted)
         for name, dataset in reading.load(files).items()
     }
     if json:

@@ -1,0 +1,66 @@
+"""Which eigenvalues a distance comes from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._check import FloatArray, IndexArray
+from .spectra.compute import require_comparable
+from .spectra.signature import Signature
+
+
+class Decade(NamedTuple):
+    """A power of ten of the spectrum: 10^(exponent - 1) < λ + γ <= 10^exponent."""
+
+    exponent: int
+    n_eigenvalues: int
+    share: float
+
+
+def contributions(first: Signature, second: Signature) -> FloatArray:
+    """Return what each eigenvalue adds to Eq. 11 [eq:lesdist], (K,): the squared differences.
+
+    Their sum is the squared LES distance. O(K).
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = (ua.signature(rng.normal(size=(99, d)), n_eigenvalues=20) for d in (2, 5))
+    >>> bool(np.isclose(contributions(a, b).sum(), ua.distance(a, b) ** 2))
+    True
+    """
+    require_comparable(first, second)
+    squares: FloatArray = (first.values - second.values) ** 2
+    return squares
+
+
+def decades(first: Signature, second: Signature) -> list[Decade]:
+    """Return how much of the squared LES distance each power of ten of the spectrum explains.
+
+    An eigenvalue belongs to the decade of the geometric mean of the two λᵢ + γ. Shares sum to 1;
+    where the distance is 0 they are all 0.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = (ua.signature(rng.normal(size=(99, d)), n_eigenvalues=20) for d in (2, 5))
+    >>> round(sum(decade.share for decade in decades(a, b)), 6)
+    1.0
+    """
+    squares = contributions(first, second)
+    total = float(squares.sum())
+    of = _exponents((first.values + second.values) / 2)
+    return [
+        Decade(int(e), int((of == e).sum()), float(squares[of == e].sum()) / total if total else 0)
+        for e in np.unique(of)[::-1]
+    ]
+
+
+def _exponents(logarithms: FloatArray) -> IndexArray:
+    """Return e of 10^(e - 1) < x <= 10^e; λ₁ + γ is a trifle above 1 and belongs below it."""
+    exponents: IndexArray = np.ceil(logarithms / np.log(10.0) - 1e-6).astype(np.int64)
+    return exponents

@@ -1,0 +1,66 @@
+"""From a result to a picture; every function returns the Axes that it drew on.
+
+Nothing here touches global state: without `ax` a free-standing Figure is made, which works
+without a display and leaves pyplot and its settings alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import _check
+from ..result import Comparison
+from .lines import Curve, curves, diagnosis, pair, spectra
+from .maps import embedding
+from .matrices import dendrogram, heatmap
+from .style import COLOURS, panels, save
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "COLOURS",
+    "KINDS",
+    "Curve",
+    "curves",
+    "dendrogram",
+    "diagnosis",
+    "draw",
+    "embedding",
+    "heatmap",
+    "pair",
+    "panels",
+    "save",
+    "spectra",
+]
+
+KINDS: dict[str, Callable[..., Axes]] = {
+    "heatmap": heatmap,
+    "embedding": embedding,
+    "spectra": spectra,
+    "pair": pair,
+    "dendrogram": dendrogram,
+}
+
+
+def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
+    """Return a picture of a comparison.
+
+    Parameters
+    ----------
+    kind
+        `heatmap`, `embedding`, `spectra`, `pair` or `dendrogram`.
+    **options
+        `ax`, and the options of the function of that name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {"line": rng.normal(size=(60, 1)), "ball": rng.normal(size=(60, 3))}
+    >>> draw(ua.compare(clouds, n_eigenvalues=20), "heatmap").get_title()
+    'les distances'
+    """
+    return KINDS[_check.one_of("kind", kind, KINDS)](comparison, **options)

@@ -1,0 +1,200 @@
+"""Lines with bands: spectra, a pair of them, and the means of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._check import FloatArray
+from ..errors import InputError
+from ..explanation import Decade, decades
+from ..result import Comparison
+from ..spectra.signature import Signature
+from ..tags import one_tag
+from .style import COLOURS, MARKERS, explain_colours, looks, new_axes, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..diagnosis import Diagnosis
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of `curves`: a mean with its standard deviation, (n,) each."""
+
+    label: str
+    mean: FloatArray
+    std: FloatArray
+    dashed: bool = False
+
+
+def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) -> Axes:
+    """Return the eigenvalues plus γ of every dataset, with error bands, on a logarithmic scale.
+
+    LES is the distance between these lines, so the picture shows where it comes from.
+
+    Parameters
+    ----------
+    tag
+        What to colour by, as for `embedding`; None gives each dataset its own colour.
+    """
+    signatures = _signatures(comparison, "spectra")
+    shown = one_tag(tag, comparison.names, comparison.metadata)
+    with style():
+        axes = new_axes(ax, (6.0, 4.2))
+        for i, (name, signature) in enumerate(signatures.items()):
+            dashes, colour = "-" if i < len(COLOURS) else "--", COLOURS[i % len(COLOURS)]
+            if shown is not None:
+                dashes, colour = "-", looks(shown, len(signatures))[i][0]
+            _spectrum(axes, signature, color=colour, linestyle=dashes, label=name)
+        _finish(axes, next(iter(signatures.values())).recipe.gamma)
+        axes.set_title("diffusion spectra")
+        if shown is not None and shown.is_numeric:
+            explain_colours(axes, shown)
+        else:
+            axes.legend(fontsize=8, ncols=1 + len(signatures) // 13)
+    return axes
+
+
+def pair(
+    comparison: Comparison,
+    *,
+    first: str | None = None,
+    second: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return two spectra, and beside them how much of LES each power of ten explains.
+
+    Parameters
+    ----------
+    first, second
+        A row and a column of the comparison; None takes those of the farthest pair.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {"line": rng.normal(size=(60, 1)), "ball": rng.normal(size=(60, 3))}
+    >>> pair(ua.compare(clouds, n_eigenvalues=20)).get_title().partition(":")[0]
+    'line and ball'
+    """
+    signatures = _signatures(comparison, "pair")
+    i, j = np.unravel_index(int(comparison.distances.argmax()), comparison.distances.shape)
+    first = comparison.names[i] if first is None else first
+    second = comparison.reference_names[j] if second is None else second
+    distance = comparison[first, second]
+    a, b = signatures[first], comparison.reference_signatures[second]
+    with style():
+        axes = new_axes(ax, (6.4, 4.2))
+        _spectrum(axes, a, color=COLOURS[0], label=first)
+        _spectrum(axes, b, color=COLOURS[1], linestyle="--", label=second)
+        _finish(axes, a.recipe.gamma)
+        axes.set_title(f"{first} and {second}: {comparison.distance_name} {distance:.4g}")
+        axes.legend()
+        _decades_beside(axes, decades(a, b))
+    return axes
+
+
+def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
+    """Draw a spectrum on a log scale with its error band, γ, the float floor and the knee."""
+    signature = found.signature
+    eigenvalues, spectrum = signature.eigenvalues, signature.spectrum
+    position = np.arange(1, eigenvalues.size + 1)
+    lowest = min(found.floor, float(eigenvalues[eigenvalues > 0].min())) / 3
+    with style():
+        axes = new_axes(ax, (6.0, 4.0))
+        top = np.maximum(spectrum.upper + spectrum.slack, lowest)
+        axes.fill_between(
+            position, np.maximum(spectrum.lower, lowest), top, color=COLOURS[0], alpha=0.25, lw=0
+        )
+        axes.plot(position, np.maximum(eigenvalues, lowest), color=COLOURS[0], label="eigenvalues")
+        gamma = signature.recipe.gamma
+        lines = {f"γ = {gamma:.0e}": (gamma, COLOURS[1], "--")}
+        if found.gamma != gamma:
+            lines[f"suggested γ = {found.gamma:.0e}"] = (found.gamma, COLOURS[2], "-.")
+        lines["rounding"] = (found.floor, COLOURS[6], ":")
+        for label, (level, colour, dashes) in lines.items():
+            if level > 0:
+                axes.axhline(level, color=colour, linestyle=dashes, lw=1.0, label=label)
+        if found.knee is not None:
+            knee = found.knee.position
+            axes.plot(knee, eigenvalues[knee - 1], "o", color=COLOURS[1], label=f"knee at {knee}")
+        axes.set(yscale="log", xlabel="i", ylabel="eigenvalue", title=signature.name or "")
+        axes.legend()
+    return axes
+
+
+def curves(
+    x: Sequence[float] | FloatArray,
+    lines: Sequence[Curve],
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    legend: bool = True,
+) -> Axes:
+    """Return means with bands of one standard deviation, as in the paper's Fig. 1.
+
+    Examples
+    --------
+    >>> line = Curve("d", np.array([1.0, 2.0]), np.array([0.1, 0.1]))
+    >>> len(curves([0.2, 1.0], [line]).lines)
+    1
+    """
+    places = np.asarray(x, dtype=float)
+    with style():
+        axes = new_axes(ax, (5.0, 3.8))
+        for i, line in enumerate(lines):
+            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            form = f"{marker}{'--' if line.dashed else '-'}"
+            axes.plot(places, line.mean, form, color=colour, label=line.label, markersize=4)
+            low, high = line.mean - line.std, line.mean + line.std
+            axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        if legend:
+            axes.legend(fontsize=8)
+    return axes
+
+
+def _signatures(comparison: Comparison, kind: str) -> dict[str, Signature]:
+    signatures = comparison.signatures
+    if not signatures:
+        raise InputError(
+            f"kind={kind!r} needs signatures, and distance {comparison.distance_name!r} has "
+            "none. Draw a comparison made with 'les' or 'imd-diffusion'."
+        )
+    return signatures
+
+
+def _spectrum(axes: Axes, signature: Signature, *, color: Any, **options: Any) -> None:
+    number = np.arange(1, signature.n_eigenvalues + 1)
+    values, error = signature.values, signature.error_bound
+    axes.plot(number, np.exp(values), color=color, **options)
+    if np.all(np.isfinite(error)):
+        low, high = np.exp(values - error), np.exp(np.minimum(values + error, values.max()))
+        low = np.maximum(low, np.exp(values.min() - np.log(10.0)))  # no band beyond the picture
+        axes.fill_between(number, low, high, color=color, alpha=0.2, linewidth=0)
+
+
+def _finish(axes: Axes, gamma: float) -> None:
+    if gamma > 0:
+        axes.axhline(gamma, color="#555555", linestyle=":", linewidth=1.0, label=f"γ = {gamma:g}")
+    axes.set(yscale="log", xlabel="number i", ylabel="eigenvalue λᵢ + γ")
+
+
+def _decades_beside(axes: Axes, found: Sequence[Decade]) -> None:
+    """Draw the shares beside the powers of ten that they belong to, on the same scale."""
+    beside = axes.inset_axes((1.03, 0.0, 0.3, 1.0), sharey=axes)
+    bottoms = [10.0 ** (decade.exponent - 1) for decade in found]
+    heights = [9.0 * bottom for bottom in bottoms]
+    shares = [100.0 * decade.share for decade in found]
+    beside.barh(bottoms, shares, heights, align="edge", color=COLOURS[0], alpha=0.75, ec="white")
+    beside.tick_params(axis="y", which="both", left=False, labelleft=False)
+    beside.spines["left"].set_visible(False)
+    beside.set_xlabel("% of the squared\nLES distance")

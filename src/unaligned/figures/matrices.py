@@ -1,0 +1,111 @@
+"""The matrix of distances, as colours and as a tree."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import _check
+from .._check import FloatArray
+from ..result import Comparison
+from .style import COLOUR_MAP, COLOURS, new_axes, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def heatmap(
+    comparison: Comparison,
+    *,
+    ax: Axes | None = None,
+    annotate: bool | None = None,
+    colour_map: str = COLOUR_MAP,
+    order: str = "given",
+) -> Axes:
+    """Return the matrix of distances as colours.
+
+    Parameters
+    ----------
+    annotate
+        Write the numbers into the cells; None does so for up to 12 datasets.
+    colour_map
+        Any colour map of matplotlib.
+    order
+        `"given"`, or `"tree"`: similar datasets stand together, with the tree of `linkage` above.
+    """
+    _check.one_of("order", order, ("given", "tree"))
+    merged = comparison.linkage() if order == "tree" else None
+    rows, columns = _places(comparison, merged)
+    values = comparison.distances[np.ix_(rows, columns)]
+    n, m = values.shape
+    with style():
+        axes = new_axes(ax, (2.4 + 0.45 * m, 1.6 + 0.45 * n + (0.6 if order == "tree" else 0)))
+        image = axes.imshow(values, cmap=colour_map)
+        names = [comparison.reference_names[j] for j in columns]
+        axes.set_xticks(range(m), names, rotation=45, ha="right")
+        axes.set_yticks(range(n), [comparison.names[i] for i in rows])
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+        title = f"{comparison.distance_name} distances"
+        axes.set_title(title, y=1.0 if merged is None else 1.2)
+        axes.get_figure(root=False).colorbar(image, ax=axes, shrink=0.8)  # type: ignore[union-attr]
+        if annotate if annotate is not None else max(n, m) <= 12:
+            _annotate(axes, values)
+        if merged is not None:
+            _tree_above(axes, merged)
+    return axes
+
+
+def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = "average") -> Axes:
+    """Return the tree in which the nearest datasets join first; `method` as in `linkage`."""
+    from scipy.cluster import hierarchy
+
+    merged = comparison.linkage(method)
+    with style():
+        axes = new_axes(ax, (5.5, 1.2 + 0.32 * len(comparison.names)))
+        hierarchy.dendrogram(
+            merged,
+            labels=list(comparison.names),
+            orientation="left",
+            ax=axes,
+            color_threshold=0.0,
+            above_threshold_color=COLOURS[0],
+        )
+        axes.set_xlim(right=-0.01 * axes.get_xlim()[0])  # or joins at 0 are cut in half
+        axes.tick_params(axis="y", labelsize=9)
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(f"{comparison.distance_name} distance")
+        axes.set_title(f"{method} linkage")
+    return axes
+
+
+def _places(comparison: Comparison, merged: FloatArray | None) -> tuple[list[int], list[int]]:
+    """Return rows and columns in the order in which they are drawn."""
+    from scipy.cluster import hierarchy
+
+    if merged is None:
+        return list(range(len(comparison.names))), list(range(len(comparison.reference_names)))
+    leaves = [int(leaf) for leaf in hierarchy.leaves_list(merged)]
+    return leaves, leaves
+
+
+def _tree_above(axes: Axes, merged: FloatArray) -> None:
+    from scipy.cluster import hierarchy
+
+    above = axes.inset_axes((0.0, 1.01, 1.0, 0.18))
+    colours = {"color_threshold": 0.0, "above_threshold_color": "#555555"}
+    hierarchy.dendrogram(merged, ax=above, no_labels=True, **colours)
+    above.set_axis_off()
+
+
+def _annotate(axes: Axes, values: FloatArray) -> None:
+    """Write each value into its cell, dark on light cells and light on dark ones."""
+    middle = (values.min() + values.max()) / 2
+    # Three digits of the largest; what is far below it is 0 here.
+    decimals = max(0, 2 - math.floor(math.log10(max(values.max(), 1e-300))))
+    for (i, j), value in np.ndenumerate(values):
+        colour = "black" if value > middle else "white"
+        told = f"{value:.{decimals}f}" if decimals < 5 else f"{value:.1e}"
+        axes.text(j, i, told, ha="center", va="center", color=colour, fontsize=8)

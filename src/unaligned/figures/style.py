@@ -1,0 +1,102 @@
+"""One look for all figures: colours, markers, fonts, and how a figure is saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .. import _check
+from ..data.atomic import whole_file
+from ..tags import Tag
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart with any colour vision; yellow left out because
+# it does not stand out from white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vP*X"
+UNKNOWN = ("#999999", "o")  # where a tag has no value
+COLOUR_MAP = "viridis"
+_STYLE: dict[Any, Any] = {
+    "font.size": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11.0,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text: it can be searched and edited
+    "svg.hashsalt": "unaligned",  # the same picture is the same file
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Apply the house style to what is drawn inside, and to nothing else."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes that were given, or those of a new figure of this size in inches."""
+    from matplotlib.figure import Figure
+
+    return ax or Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def explain_colours(axes: Axes, tag: Tag) -> None:
+    """Add a legend of the groups of a tag, or a bar where it is a number."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    if not tag.is_numeric:
+        axes.legend(title=tag.name)
+        return
+    scale = ScalarMappable(Normalize(*tag.limits), cmap=COLOUR_MAP)
+    figure = axes.get_figure(root=False)
+    figure.colorbar(scale, ax=axes, shrink=0.8, label=tag.name)  # type: ignore[union-attr]
+
+
+def looks(tag: Tag | None, n: int) -> list[tuple[Any, str]]:
+    """Return the colour and the marker of each of n datasets, by a tag if there is one."""
+    import matplotlib as mpl
+
+    if tag is None:
+        return [(COLOURS[0], MARKERS[0])] * n
+    if not tag.is_numeric:
+        at = {group: i for i, group in enumerate(tag.groups)}
+        every = [(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i in at.values()]
+        return [UNKNOWN if v is None else every[at[str(v)]] for v in tag.values]
+    low, high = tag.limits
+    shades = mpl.colormaps[COLOUR_MAP]
+    share = [None if v is None else (float(v) - low) / (high - low or 1.0) for v in tag.values]
+    return [UNKNOWN if s is None else (shades(s), MARKERS[0]) for s in share]
+
+
+def panels(n: int, *, width: float = 4.0, height: float = 3.4) -> tuple[Figure, list[Axes]]:
+    """Return a free-standing figure with `n` panels, at most three beside each other."""
+    from matplotlib.figure import Figure
+
+    columns = min(n, 3)
+    rows = -(-n // columns)
+    with style():
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+    everything: list[Axes] = list(grid.ravel())
+    for unused in everything[n:]:
+        unused.set_axis_off()
+    return figure, everything[:n]
+
+
+def save(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure in the format of the path's suffix; the same picture gives the same file."""
+    kind = os.path.splitext(path)[1][1:].lower() or "png"
+    _check.one_of("the suffix of path", kind, figure.canvas.get_supported_filetypes())
+    metadata = {"Date": None} if kind == "svg" else None
+    with style(), whole_file(path) as stream:
+        figure.savefig(stream, format=kind, dpi=150, metadata=metadata)

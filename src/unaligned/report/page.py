@@ -1,0 +1,172 @@
+"""One HTML file: the words by Python, the charts by the script inside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import os
+import platform
+import re
+from collections.abc import Iterable
+from importlib import metadata, resources
+from typing import Any
+
+from .. import _check
+from ..data.atomic import write_text
+from ..errors import InputTypeError
+from ..result import Comparison
+from ..tags import metadata_tags, read_tags
+from .content import Content
+from .payload import embedded, payload
+from .summary import assurances, cautions, findings, number
+
+# In the order in which they are joined to one script.
+_SCRIPTS = (
+    "base.js",
+    "chart.js",
+    "heatmap.js",
+    "map.js",
+    "spectra.js",
+    "pair.js",
+    "correlation.js",
+    "tables.js",
+    "main.js",
+)
+_NO_CAUTION = "Nothing stood out; what was checked stands below."
+_PACKAGES = ("unaligned", "numpy", "scipy", "scikit-learn")
+
+
+def write_report(
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    tags: Any = None,
+    command: str | None = None,
+) -> None:
+    """Write the report of a comparison; see `Comparison.report`.
+
+    O(n³) time for n datasets (the maps). About 21 bytes for each distance and 16 for each
+    eigenvalue.
+    """
+    for name, value in (("title", title), ("command", command)):
+        if value is not None and not isinstance(value, str):
+            raise InputTypeError(f"{name}={value!r} must be text, not {_check.shape_of(value)}.")
+    names = comparison.names
+    own = metadata_tags(comparison.metadata, names) if tags is None else read_tags(tags, names)
+    content = Content(comparison, own)
+    write_text(path, _page(content, title or _title(comparison), command))
+
+
+def _title(comparison: Comparison) -> str:
+    n, m = comparison.distances.shape
+    datasets = "1 dataset" if n == 1 else f"{n} datasets"
+    if comparison.is_square:
+        return f"{datasets} compared"
+    return f"{datasets} against {'1 reference' if m == 1 else f'{m} references'}"
+
+
+def _page(content: Content, title: str, command: str | None) -> str:
+    style, script = _asset("style.css"), _script()
+    parts = {
+        "title": html.escape(title),
+        "policy": _policy(style, script),
+        "subtitle": _subtitle(content),
+        "findings": _list(findings(content)),
+        "cautions": _list(cautions(content) or [_NO_CAUTION]),
+        "assurances": _list(assurances(content)),
+        "recipe": _terms(_recipe(content)),
+        "versions": _terms(_versions(content)),
+        "command": html.escape(command or _call(content.comparison)),
+        "made_by": "Command" if command else "In Python",
+        "data": embedded(payload(content, title)),
+        "style": style,
+        "script": script,
+    }
+    # In one pass, so that what was filled in is never looked at again.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("template.html"))
+
+
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    """Return the parts of the script in one closed scope, so that they see each other only."""
+    parts = "\n".join(_asset(name) for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a policy under which the page can run its own script and fetch nothing at all."""
+    return (
+        f"default-src 'none'; img-src data:; script-src {_hash(script)}; "
+        f"style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _subtitle(content: Content) -> str:
+    comparison = content.comparison
+    parts = [f"{html.escape(comparison.distance_name)} distance"]
+    if comparison.distance is not None:
+        parts = [f"{html.escape(comparison.distance_name)}: {comparison.distance.summary}"]
+    if content.signatures:
+        first = content.signatures[0][1]
+        parts += [f"K = {first.n_eigenvalues}", f"γ = {number(first.recipe.gamma)}"]
+    return " · ".join(parts)
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return "".join(f"<li>{sentence}</li>" for sentence in sentences)
+
+
+def _terms(terms: dict[str, str]) -> str:
+    return "".join(
+        f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
+        for term, value in terms.items()
+    )
+
+
+def _recipe(content: Content) -> dict[str, str]:
+    comparison = content.comparison
+    terms = {"distance": comparison.distance_name}
+    if comparison.distance is not None:
+        terms["distance"] += f": {comparison.distance.summary}"
+    settings = {**comparison.options, **comparison.preparation}
+    terms |= {key: str(value) for key, value in settings.items() if value is not None}
+    if content.signatures:
+        solvers = sorted({s.spectrum.solver for _, s in content.signatures})
+        terms |= {"solvers that ran": ", ".join(solvers), "error bounds": content.bound_kinds}
+    return {**terms, "root seed": str(comparison.seed)}
+
+
+def _versions(content: Content) -> dict[str, str]:
+    """Return what the report was made with, and what the signatures were, if that differs."""
+    versions = {name: _version(name) for name in _PACKAGES}
+    made = {s.recipe.version for _, s in content.signatures} - {"", versions["unaligned"]}
+    if made:
+        versions["signatures made by unaligned"] = ", ".join(sorted(made))
+    return {**versions, "Python": platform.python_version(), "system": platform.system()}
+
+
+def _version(package: str) -> str:
+    if package == "unaligned":
+        from .. import __version__
+
+        return __version__
+    return metadata.version(package)
+
+
+def _call(comparison: Comparison) -> str:
+    """Return the call that makes this comparison of the same datasets again."""
+    given = {**comparison.options, **comparison.preparation}
+    options = [f"{key}={value!r}" for key, value in given.items() if value is not None]
+    against = "datasets" if comparison.is_square else "datasets, references"
+    arguments = [f"distance={comparison.distance_name!r}", *options, f"rng={comparison.seed}"]
+    return f"unaligned.compare(\n    {against},\n    " + ",\n    ".join(arguments) + ",\n)"

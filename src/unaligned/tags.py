@@ -1,0 +1,202 @@
+"""Tags: what is known of each dataset besides its values, such as its day or its tissue."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import _check
+from .errors import InputError, InputTypeError
+
+TagValue: TypeAlias = float | str | None
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One tag of all datasets: numbers, or words that stand for groups; None where unknown.
+
+    Attributes
+    ----------
+    name
+        What it is called, such as `day`.
+    values
+        One for each dataset, in their order.
+    """
+
+    name: str
+    values: tuple[TagValue, ...]
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all values that are known are numbers, and there is one."""
+        known = [value for value in self.values if value is not None]
+        return bool(known) and not any(isinstance(value, str) for value in known)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        known = [float(value) for value in self.values if value is not None]
+        return min(known), max(known)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The different words, in the order in which they come."""
+        return tuple(dict.fromkeys(str(v) for v in self.values if v is not None))
+
+
+def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
+    """Return tags, however they were given, as one column each in the order of `names`.
+
+    Parameters
+    ----------
+    tags
+        A dict of dataset -> {tag: value}; a dict of tag -> values, these being a sequence in the
+        order of `names` or a dict by dataset; a dict of dataset -> value, for one tag; a
+        DataFrame (a row for each dataset) or a Series, by name of dataset; None for no tags.
+    names
+        The datasets. One without a value has None; rows for other datasets are passed over,
+        unless a dataset lacks its own: then a name is misspelt, and that is an error.
+
+    Examples
+    --------
+    >>> [tag] = read_tags({"a": {"day": 0}, "b": {"day": 2}}, ["a", "b"])
+    >>> tag.name, tag.values, tag.is_numeric
+    ('day', (0.0, 2.0), True)
+    >>> read_tags({"tissue": ["liver", "lung"]}, ["a", "b"])[0].groups
+    ('liver', 'lung')
+    """
+    columns = {} if tags is None else _columns(tags, names)
+    return [Tag(key, _aligned(key, column, names)) for key, column in columns.items()]
+
+
+def metadata_tags(metadata: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[Tag]:
+    """Return what of the datasets' own metadata can be a tag: numbers and words, no arrays."""
+    plain = {
+        name: {key: value for key, value in metadata.get(name, {}).items() if _is_scalar(value)}
+        for name in names
+    }
+    return read_tags(plain, names)
+
+
+def one_tag(
+    tag: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]
+) -> Tag | None:
+    """Return the one tag that `tag` describes, or names among the metadata; None for None."""
+    if tag is None:
+        return None
+    if isinstance(tag, str):
+        known = {own.name: own for own in metadata_tags(metadata, names)}
+        if tag not in known:
+            raise InputError(
+                f"tag={tag!r} is not in the metadata of the datasets, which have "
+                f"{', '.join(known) or 'none'}. Give a dict of dataset -> value."
+            )
+        return known[tag]
+    tags = read_tags(tag, names)
+    if len(tags) != 1:
+        raise InputError(f"tag must be one tag; {len(tags)} arrived. Give a dict of one.")
+    return tags[0]
+
+
+def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return tag -> values, a sequence or a mapping by name of dataset."""
+    if hasattr(tags, "columns") and hasattr(tags, "index"):
+        _require_single(tags.index)
+        rows = [str(row) for row in tags.index]
+        return {str(key): dict(zip(rows, tags[key], strict=True)) for key in tags.columns}
+    if _is_series(tags):
+        return {"tag" if tags.name is None else str(tags.name): tags}
+    if not isinstance(tags, Mapping):
+        raise InputTypeError(
+            f"tags must be a dict or a DataFrame, not {_check.shape_of(tags)}. Write "
+            "{'dataset': {'tag': value}} or {'tag': [one value for each dataset]}."
+        )
+    by_name = {str(key): value for key, value in tags.items()}
+    inner = list(by_name.values())
+    if inner and all(_is_scalar(value) for value in inner):
+        return {"tag": by_name}
+    of_datasets = any(key in names for key in by_name)
+    if of_datasets and all(isinstance(value, Mapping) for value in inner):
+        keys = dict.fromkeys(str(key) for row in inner for key in row)
+        _require_names("tags", by_name, names)
+        return {key: {name: row.get(key) for name, row in by_name.items()} for key in keys}
+    return by_name
+
+
+def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...]:
+    """Return one value for each of `names`."""
+    if _is_series(column):
+        _require_single(column.index)
+        column = dict(zip((str(row) for row in column.index), column, strict=True))
+    if isinstance(column, Mapping):
+        column = {str(name): value for name, value in column.items()}
+        _require_names(f"tag {key!r}", column, names)
+        column = [column.get(name) for name in names]
+    if isinstance(column, str) or not isinstance(column, Iterable):
+        raise InputTypeError(
+            f"tag {key!r} must be one value for each dataset, a sequence or a dict by name; "
+            f"{column!r} arrived."
+        )
+    values = list(column)
+    if len(values) != len(names):
+        raise InputError(
+            f"tag {key!r} has {len(values)} values, and there are {len(names)} datasets. "
+            "Give one for each, None where it is not known, or a dict by name."
+        )
+    return _of_one_kind([_value(key, value) for value in values])
+
+
+def _of_one_kind(values: list[TagValue]) -> tuple[TagValue, ...]:
+    """Make words of numbers where there are words too."""
+    if any(isinstance(value, str) for value in values):
+        return tuple(f"{v:g}" if isinstance(v, float) else v for v in values)
+    return tuple(values)
+
+
+def _value(key: str, value: Any) -> TagValue:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return str(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if math.isinf(number):
+            raise InputError(f"tag {key!r} has an infinite value; leave it out or write None.")
+        return None if math.isnan(number) else number
+    if not _is_scalar(value):
+        raise InputTypeError(
+            f"tag {key!r} has the value {value!r}; it must be a number, a word or None."
+        )
+    return str(value)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether this is one value: a number, a word, a date, None."""
+    return isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
+
+
+def _is_series(value: Any) -> bool:
+    return hasattr(value, "index") and hasattr(value, "to_frame")
+
+
+def _require_single(index: Any) -> None:
+    if index.has_duplicates:
+        twice = index[index.duplicated()][0]
+        raise InputError(f"tags has more than one row for {str(twice)!r}; keep one.")
+
+
+def _require_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse a name that is misspelt: unknown, where a dataset lacks its own."""
+    unknown = [name for name in given if name not in names]
+    lacking = [name for name in names if name not in given]
+    if unknown and lacking:
+        near = _check.did_you_mean(unknown[0], lacking)
+        raise InputError(
+            f"{what} names {unknown[0]!r}, which is not in the comparison, and has nothing for "
+            f"{lacking[0]!r}.{near} The datasets are: {', '.join(names)}."
+        )
