@@ -160,12 +160,7 @@ def nearest(
     from .. import Store
 
     references = Store(store, create=False)
-    chosen: dict[str, Any] = {
-        "k": k,
-        "aggregate": aggregate,
-        "by": by,
-        "tags": pairs("--tag", tag),
-    }
+    wanted = pairs("--tag", tag)
     found = {
         name: references.nearest(dataset, k, aggregate=aggregate, by=by, tags=wanted)
         for name, dataset in reading.load(files).items()
