@@ -83,6 +83,7 @@ class Cache:
         if not isinstance(method, SpectralDistance):
             return None
         options = _settings.to_options(method.settings)
+        del options["memory_limit"]  # decides how, not what
         if not all(isinstance(v, (str, int, float, type(None))) for v in options.values()):
             return None  # a function or a solver of the user's own
         steps = list(dataset.preprocess)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import _settings
-from ..errors import MissingExtraError, NotApplicableError, OptionError
+from ..errors import InputError, MissingExtraError, NotApplicableError, OptionError
 from ._looks import look_at, print_looks
 from ._results import Outputs, as_json, print_distances
 from .base import app, examples, flat, going_on
@@ -90,7 +90,7 @@ def compare(
     against: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FILE...", help="References: then each FILE is compared with each of these."
+            metavar="FILE", help="References: then each FILE is compared with each of these."
         ),
     ] = None,
     distance: Annotated[
@@ -122,14 +122,20 @@ def compare(
     outputs.require_possible()
     names = _unique(distance)
     chosen = _options_of(names, {**making.given(), **literals("--option", option)})
+    datasets = reading.load(files)
+    references = reading.load(against) if against else None
     settings = {
-        "references": reading.load(against) if against else None,
+        "references": references,
         "subsample": subsample_size(subsample),
         "rng": running.seed,
-        "n_jobs": running.jobs,
+        "n_jobs": running.n_jobs([*datasets.values(), *(references or {}).values()]),
         "cache": caching.folder(),
     }
-    datasets = reading.load(files)
+    if len(datasets) < 2 and not against:
+        raise InputError(
+            f"There is one dataset, {next(iter(datasets))!r}, and nothing to compare it with. "
+            "Give more files, --against references, or --group-by a column."
+        )
     found: list[Comparison] = []
     for name in names:
         try:
@@ -182,7 +188,7 @@ def _options_of(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dic
         if not any(option in options for options in known.values()):
             every = sorted(set().union(*known.values()))
             raise OptionError(
-                f"{' and '.join(names)} have no option {option!r}."
+                f"{option!r} is not an option of {' or '.join(names)}."
                 f"{_check.did_you_mean(option, every)} There are: {', '.join(every)}."
             )
     return {

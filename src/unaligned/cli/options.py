@@ -21,6 +21,8 @@ SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
 _FILES = "Files"
 _SIGNATURE = "Signature"
 _RUN = "Run"
+_JOB_BYTES = 24  # per pair of rows: the affinity and what solvers need beside it
+_DENSE_ROWS = 50_000  # larger datasets are read by blocks
 
 
 def _solvers(incomplete: str) -> list[str]:
@@ -30,7 +32,7 @@ def _solvers(incomplete: str) -> list[str]:
 Files: TypeAlias = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE...",
+        metavar="FILE",
         show_default=False,
         help="Data files; `file.npz:key` takes one array of several, a folder all files in it.",
     ),
@@ -112,14 +114,15 @@ class Reading:
         from .. import load_all
         from ..data.readers import name_of, names_of
 
+        repeated = [file for file in files if files.count(file) > 1]
+        if repeated:
+            raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
         found: dict[str, Dataset] = {}
         for file, called in zip(files, names_of(files), strict=True):
             for name, dataset in load_all(file, **self._options()).items():
                 own = name_of(file)
                 label = called + name[len(own) :] if name.startswith(own) else name
                 label = f"{file}/{name}" if label in found else label
-                if label in found:
-                    raise InputError(f"{file!r} is given twice. Give every file once.")
                 found[label] = dataset.with_options(name=label)
         return found
 
@@ -231,10 +234,25 @@ class Running:
             "--jobs",
             "-j",
             help="Datasets at a time; -1: one for each core.",
-            show_default="1",
+            show_default="what cores and memory allow",
             rich_help_panel=_RUN,
         ),
     ] = None
+
+    def n_jobs(self, datasets: Iterable[Dataset]) -> int:
+        """Return how many datasets are worked on at a time.
+
+        One on each core is quicker than all cores on one, as long as the matrices of all fit
+        into half of the memory.
+        """
+        from ..data.memory import available_memory
+        from ..engine import available_cores, resolve_jobs
+
+        if self.jobs is not None:
+            return resolve_jobs(self.jobs)
+        largest = max((dataset.n_samples for dataset in datasets), default=1)
+        fitting = available_memory() // 2 // (_JOB_BYTES * min(largest, _DENSE_ROWS) ** 2)
+        return max(1, min(available_cores(), fitting))
 
 
 @dataclass(frozen=True)

@@ -59,19 +59,21 @@ def describe(
     for name in datasets.keys() - missing.keys():
         kept.tag(name, tags)
     if len(missing) < len(datasets):
-        say(f"{len(datasets)} datasets: {len(datasets) - len(missing)} in the store already.")
+        n_there = len(datasets) - len(missing)
+        say(f"{n_there} of {len(datasets)} datasets are in the store already.")
     options = _settled(kept, making.given(), list(missing.values()))
     if running.seed is not None:
         options["rng"] = running.seed
     with going_on("What is in the store stays: the same command goes on from there."):
-        _describe(kept, missing, options, running.jobs, tags, replace=replace, json=json)
+        jobs = running.n_jobs(missing.values())
+        _describe(kept, missing, options, jobs, tags, replace=replace, json=json)
 
 
 def _describe(
     store: Store,
     datasets: Mapping[str, Dataset],
     options: Mapping[str, Any],
-    jobs: int | None,
+    jobs: int,
     tags: Mapping[str, str],
     *,
     replace: bool,
