@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..result import Comparison
 
 _FORMATS = (".csv", ".json", ".npz")
+_PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,17 @@ class Outputs:
     out: Annotated[Path | None, typer.Option(help="Write the distances: .csv, .json or .npz.")] = (
         None
     )
-    plot: Annotated[Path | None, typer.Option(help="Draw a heat map: .png, .svg or .pdf.")] = None
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw a heat map: .png, .svg, .pdf or .jpg.")
+    ] = None
     report: Annotated[Path | None, typer.Option(help="Write a report: one .html file.")] = None
 
     def require_possible(self) -> None:
         """Refuse what could not be written, before anything is computed."""
         if self.out is not None and self.out.suffix.lower() not in _FORMATS:
             raise InputError(f"--out {str(self.out)!r} must end in {', '.join(_FORMATS)}.")
+        if self.plot is not None and self.plot.suffix.lower() not in _PICTURES:
+            raise InputError(f"--plot {str(self.plot)!r} must end in {', '.join(_PICTURES)}.")
         if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"--report {str(self.report)!r} must end in .html.")
         for path in (self.out, self.plot, self.report):
