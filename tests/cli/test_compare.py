@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from program import done, parsed, refused, run
+from rich.console import Console
 
 import unaligned as ua
 
@@ -36,6 +37,18 @@ def test_the_table_shows_names_and_rounded_distances():
     assert printed.startswith("les distances (error ≤ ")
     assert printed.count(f"{value:.4g}") == 2
     assert "\x1b" not in printed, "no colour into a pipe"
+
+
+def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
+    monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=50))
+    found = run("compare table.csv --group-by day")
+    assert "table:0   table:1   table:2" in found.stdout
+    found = run("compare cells.npy model.npy arrays.npz digits.csv new.npy -K 20")
+    distances = ua.compare(loaded("cells", "model", "new"), n_eigenvalues=20)
+    assert found.stderr.splitlines()[-1].startswith("Too wide for this terminal")
+    assert "nearest" in found.stdout
+    assert "…" not in found.stdout
+    assert f"{distances['cells', 'model']:.4g}" in found.stdout
 
 
 def test_against_takes_files_up_to_the_next_option():

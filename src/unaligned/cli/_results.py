@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import FileError, InputError
-from .output import out, plain, say, show, table
+from .output import fits, plain, say, show, table
 
 if TYPE_CHECKING:
     from ..result import Comparison
@@ -104,8 +104,7 @@ def print_distances(comparison: Comparison) -> None:
     shown = table(["", *others], first=1)
     for name, row in zip(names, comparison.distances, strict=True):
         shown.add_row(name, *map(number, row))
-    console = out()
-    if console.measure(shown).minimum <= console.width:
+    if fits(shown):
         show(title, shown)
         return
     shown = table(["dataset", "nearest", "distance", "farthest", "distance"], first=1)

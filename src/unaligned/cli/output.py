@@ -43,6 +43,13 @@ def show(title: str, shown: Table) -> None:
     console.print(shown)
 
 
+def fits(shown: Table) -> bool:
+    """Whether a table can be shown without cutting its cells."""
+    console = out()
+    wanted: int = console.measure(shown, options=console.options.update(width=_ENDLESS)).maximum
+    return wanted <= console.width
+
+
 def table(columns: list[str], *, first: int) -> Table:
     """Return an empty table whose `first` columns hold text and the others numbers."""
     from rich import box
