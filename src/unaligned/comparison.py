@@ -103,7 +103,7 @@ def signature(
     Parameters
     ----------
     data
-        Anything array-like, rows are samples; or a `Dataset` of any kind.
+        Anything array-like, rows are samples; a path; or a `Dataset` of any kind.
     n_eigenvalues
         K; None means min(200, N).
     gamma
@@ -160,7 +160,7 @@ def distance(
     Parameters
     ----------
     a, b
-        Anything array-like, a `Dataset`, or a `Signature` computed before.
+        Anything array-like, a path, a `Dataset`, or a `Signature` computed before.
     distance
         A name (see `unaligned distances`), or a callable of two arrays.
     rng

@@ -35,7 +35,8 @@ def collection(
     ):
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
-            f"{_check.shape_of(data)}. For two datasets write [a, b]."
+            f"{_check.shape_of(data)}. For two datasets write [a, b], for those of a file "
+            "load_all(path)."
         )
     else:
         given = list(data)

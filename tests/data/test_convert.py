@@ -127,7 +127,7 @@ def fake_anndata():
 
 UNREADABLE = {
     "None": (None, InputTypeError, r"array-like.*None arrived"),
-    "a path": ("points.npy", InputTypeError, r"'points.npy' arrived. Load files first"),
+    "bytes of a path": (b"points.npy", InputTypeError, r"b'points.npy' arrived. Files are read"),
     "a number": (3.0, InputError, r"two-dimensional.*shape \(\) arrived"),
     "an object": (object(), InputTypeError, r"array-like.*not object"),
     "a dict": ({"a": [1, 2]}, InputTypeError, r"array-like.*not dict"),

@@ -1,4 +1,4 @@
-"""Files to datasets: `load`, `load_all`, and the registry of formats.
+"""Files to datasets: `load` and `load_all`.
 
 One function per format turns a file into its `Contents`: the arrays in it by key, unread where
 the format allows. What is common to all (which array, which rows, which name, what is refused)
@@ -9,26 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import _check, _settings
-from ...errors import DataWarning, FileError, InputError, warn
+from ...errors import DataWarning, FileError, InputError, InputTypeError, warn
 from ..convert import to_values
 from ..dataset import Dataset
 from ..sources import RowSource
-from .arrays import read_npy, read_npz, read_safetensors
 from .base import Contents, Item, ReadOptions, Request, reading
-from .columnar import read_feather, read_parquet
 from .groups import Groups, chosen, groups_of, natural_key
-from .hdf5 import read_h5ad, read_hdf5
-from .images import SUFFIXES as IMAGE_SUFFIXES
-from .images import image_files, read_images
-from .matrix import read_mtx
-from .meshes import read_obj, read_off, read_ply, read_stl
+from .images import image_files
 from .paths import (
     PathLike,
     Place,
@@ -41,52 +34,9 @@ from .paths import (
     stem,
     unique,
 )
-from .text import read_csv
-from .weights import read_torch
-from .zarr_folder import read_zarr
+from .registry import FORMATS, Format, format_of, known_suffix, require_useful
 
-__all__ = ["FORMATS", "Format", "is_path", "load", "load_all", "name_of", "names_of"]
-
-
-class Reader(Protocol):
-    """A function from a request to the contents of a file."""
-
-    def __call__(self, request: Request) -> Contents: ...
-
-
-@dataclass(frozen=True)
-class Format:
-    """One kind of file: how it is called, read, and which options it knows."""
-
-    name: str
-    suffixes: tuple[str, ...]
-    read: Reader
-    options: tuple[str, ...] = ()
-    is_folder: bool = False
-
-
-_TABLE = ("columns", "drop_non_numeric")
-
-FORMATS = (
-    Format("NumPy .npy", (".npy",), read_npy, ("flatten", "lazy")),
-    Format("NumPy .npz", (".npz",), read_npz, ("flatten",)),
-    Format("CSV", (".csv", ".csv.gz"), read_csv, (*_TABLE, "header")),
-    Format("TSV", (".tsv", ".tsv.gz"), read_csv, (*_TABLE, "header")),
-    Format("Parquet", (".parquet", ".pq"), read_parquet, (*_TABLE, "lazy")),
-    Format("Feather", (".feather", ".arrow"), read_feather, _TABLE),
-    Format("AnnData .h5ad", (".h5ad",), read_h5ad, ("lazy",)),
-    Format("HDF5", (".h5", ".hdf5"), read_hdf5, ("flatten", "lazy")),
-    Format("Zarr", (".zarr",), read_zarr, ("flatten", "lazy"), is_folder=True),
-    Format("Matrix Market", (".mtx", ".mtx.gz"), read_mtx),
-    Format("PyTorch", (".pt", ".pth", ".th"), read_torch, ("flatten",)),
-    Format("safetensors", (".safetensors",), read_safetensors, ("flatten", "lazy")),
-    Format("PLY", (".ply",), read_ply),
-    Format("OFF", (".off",), read_off),
-    Format("OBJ", (".obj",), read_obj),
-    Format("STL", (".stl",), read_stl),
-)
-IMAGES = Format("a folder of images", (), read_images, ("resize",), is_folder=True)
-_EVERYWHERE = ("transpose", "max_bytes", "group_by")
+__all__ = ["FORMATS", "is_path", "load", "load_all", "name_of", "names_of"]
 
 
 def load(
@@ -155,15 +105,14 @@ def load_all(
     {'cells:0': Dataset('cells:0', points, 2 × 1), 'cells:7': Dataset('cells:7', points, 2 × 1)}
     """
     settings, rest = _split("load_all()", {**options, "group_by": group_by})
-    place = locate(path)
+    parts = _files(locate(path))
+    stems = [stem(part.path) for part in parts]
     found: dict[str, Dataset] = {}
-    for part in _files(place):
-        for dataset in _datasets(part, settings, {"kind": kind, **rest}):
-            name = dataset.name or stem(part.path)
-            if name in found:
-                name = unique(part.path.name + name[len(stem(part.path)) :], found)
-                dataset = dataset.with_options(name=name)
-            found[name] = dataset
+    for part, short in zip(parts, stems, strict=True):
+        called = short if stems.count(short) == 1 else part.path.name
+        for dataset in _datasets(part, settings, {"kind": kind, **rest}, called):
+            name = unique(dataset.name or called, found)
+            found[name] = dataset.with_options(name=name)
     return found
 
 
@@ -184,57 +133,17 @@ class _Opened(NamedTuple):
 
 def _open(path: Path, settings: ReadOptions) -> _Opened:
     size = disk_size(path)
-    kind = _format_of(path)
-    _require_useful(kind, settings, path)
+    kind = format_of(path)
+    require_useful(kind, settings, path)
     request = Request(path, settings, size)
     with reading(path, kind.name):
         return _Opened(kind, request, kind.read(request))
 
 
-def _format_of(path: Path) -> Format:
-    by_suffix = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
-    suffix = _known_suffix(path)
-    if suffix is not None:
-        kind = by_suffix[suffix]
-        if path.is_dir() == kind.is_folder:
-            return kind
-        what = "a folder" if path.is_dir() else "a file"
-        raise FileError(f"{os.fspath(path)!r} is {what}, which a {suffix} is not.")
-    if path.is_dir():
-        return IMAGES
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        raise FileError(
-            f"{os.fspath(path)!r} is one image, which is one row. Give the folder of images."
-        )
-    suffix = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
-    raise FileError(
-        f"{os.fspath(path)!r} has {suffix}, which is not one of those that are read: "
-        f"{', '.join(by_suffix)}."
-    )
-
-
-def _known_suffix(path: Path) -> str | None:
-    """Return the longest suffix of the name that belongs to a format."""
-    suffixes = [suffix for kind in FORMATS for suffix in kind.suffixes]
-    found = [suffix for suffix in suffixes if path.name.lower().endswith(suffix)]
-    return max(found, key=len, default=None)
-
-
-def _require_useful(kind: Format, settings: ReadOptions, path: Path) -> None:
-    """Refuse options that this format does not have: they would do nothing."""
-    for name, value in _settings.to_options(settings).items():
-        unset = value == getattr(ReadOptions(), name)
-        if not unset and name not in (*_EVERYWHERE, *kind.options):
-            raise InputError(
-                f"{os.fspath(path)!r} is read as {kind.name}, which has no option {name!r}. "
-                "Leave it out."
-            )
-
-
 def _files(place: Place) -> list[Place]:
     """Return what a path stands for: itself, or what is in a folder that is no dataset itself."""
     disk_size(place.path)
-    if not place.path.is_dir() or _known_suffix(place.path) or place.key is not None:
+    if not place.path.is_dir() or known_suffix(place.path) or place.key is not None:
         return [place]
     with reading(place.path, "a folder"):
         inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
@@ -255,10 +164,12 @@ def _files(place: Place) -> list[Place]:
 
 
 def _is_dataset(path: Path) -> bool:
-    return _known_suffix(path) is not None or (path.is_dir() and bool(image_files(path)))
+    return known_suffix(path) is not None or (path.is_dir() and bool(image_files(path)))
 
 
-def _datasets(place: Place, settings: ReadOptions, rest: dict[str, Any]) -> Iterator[Dataset]:
+def _datasets(
+    place: Place, settings: ReadOptions, rest: dict[str, Any], called: str
+) -> Iterator[Dataset]:
     opened = _open(place.path, settings)
     request, contents = opened.request, opened.contents
     with reading(place.path, opened.format.name):
@@ -270,12 +181,12 @@ def _datasets(place: Place, settings: ReadOptions, rest: dict[str, Any]) -> Iter
         if settings.group_by is not None:
             groups, n_rows = groups_of(contents.labels(settings.group_by), settings.group_by)
             tables = _of_length(tables, n_rows, settings.group_by)
-        request.afford(sum(i.n_bytes for i in tables.values() if not request.is_lazy(i.n_bytes)))
+        request.afford(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
             values = _values(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
             for group, mask in groups:
-                name = joined(stem(place.path), part, group)
+                name = joined(called, part, group)
                 rows = values if mask is None else chosen(values, mask)
                 yield _dataset(request, key, rows, name=name, **rest)
 
@@ -293,6 +204,8 @@ def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str,
 def _values(request: Request, item: Item) -> Any:
     """Return the values of an item, rows being samples."""
     values, settings = item.read(), request.options
+    if not item.is_numeric:
+        raise InputTypeError(f"It must hold real numbers; it is {item}.")
     if item.shape and len(item.shape) != 2:
         if not settings.flatten:
             raise InputError(

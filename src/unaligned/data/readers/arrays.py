@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import FileError
 from ..sources import NpyRows, required
-from .base import Contents, Item, Request, StoredRows, array_bytes
+from .base import Contents, Item, Request, StoredRows, array_bytes, type_name
 
 
 class NpyHeader(NamedTuple):
@@ -104,7 +104,8 @@ def read_npy(request: Request) -> Contents:
             file.seek(header.offset)
             return _read_values(file, header)
 
-    return Contents({"": Item(shape, str(dtype), read, _numeric(dtype), header.n_bytes)})
+    in_memory = 0 if request.is_lazy(header.n_bytes) else header.n_bytes
+    return Contents({"": Item(shape, type_name(dtype), read, _numeric(dtype), in_memory)})
 
 
 def read_npz(request: Request) -> Contents:
@@ -137,7 +138,7 @@ def _npz_item(request: Request, archive: zipfile.ZipFile, member: zipfile.ZipInf
             return _read_values(file, read_header(file, member.file_size))
 
     dtype = header.dtype
-    return Item(header.shape, str(dtype), read, _numeric(dtype), header.n_bytes)
+    return Item(header.shape, type_name(dtype), read, _numeric(dtype), header.n_bytes)
 
 
 def _npz_labels(items: dict[str, Item], name: str) -> npt.NDArray[Any]:
@@ -170,12 +171,13 @@ def read_safetensors(request: Request) -> Contents:
                 if kind not in names:
                     raise FileError(f"It has type {kind}, which NumPy lacks. Save it as F32.")
                 if len(shape) == 2 and 0 not in shape and request.is_lazy(n):
-                    return StoredRows(opened, shape)
+                    return StoredRows(request.path, opened, shape)
                 request.afford(n)
                 with opened() as tensor:
                     return tensor[:] if shape else np.zeros(())
 
-            items[key] = Item(shape, kind, read, kind in names, n_bytes)
+            in_memory = 0 if request.is_lazy(n_bytes) else n_bytes
+            items[key] = Item(shape, kind, read, kind in names, in_memory)
     return Contents(items)
 
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from ..memory import available_memory
 from ..sources import RowSource
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
-_LARGE = 1 << 30
-_BOMB_RATIO = 200  # real data that unpacks to more than 1 GiB does not shrink more than this
+_LARGE = 1 << 28
+_BOMB_RATIO = 200  # real data that unpacks to more than 256 MiB does not shrink more than this
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ReadOptions:
         Read rows by blocks whenever needed; None does so from 128 MiB on.
     max_bytes
         The most that the file may take in memory; None is half of what is available, and
-        refuses files that unpack to more than 1 GiB and 200 times their size.
+        refuses files that unpack to more than 256 MiB and 200 times their size.
     group_by
         A column or label array; `load_all` makes one dataset of each of its values.
     """
@@ -70,6 +70,8 @@ class ReadOptions:
             _check.positive_int("max_bytes", self.max_bytes)
         if self.group_by is not None and not isinstance(self.group_by, str):
             raise InputError(f"group_by={self.group_by!r} must be the name of a column.")
+        if self.group_by is not None and self.transpose:
+            raise InputError("group_by names groups of rows, and transpose=True has none of them.")
         self._set_columns()
         self._set_resize()
 
@@ -120,8 +122,8 @@ class Request:
             label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
             raise FileError(
                 f"{label} says it holds {_amount(n_bytes)}, and has {_amount(self.size)} on disk: "
-                "this looks like a decompression bomb. If you trust it, pass "
-                f"max_bytes={n_bytes}."
+                "this looks like a decompression bomb. If you trust it, set "
+                "max_bytes to what it may take."
             )
 
     def is_lazy(self, n_bytes: int) -> bool:
@@ -137,7 +139,7 @@ class Item:
     dtype: str
     read: Callable[[], Any]
     is_numeric: bool = True
-    n_bytes: int = field(default=0)  # what reading it brings into memory
+    n_bytes: int = 0  # what reading it brings into memory
 
     def __str__(self) -> str:
         return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
@@ -174,7 +176,8 @@ class Contents:
         if self.default is not None and self.default in self.items:
             return self.default, self.items[self.default]
         tables = self.tables()
-        if len(tables) == 1 or len(self.items) == 1:
+        larger = any(item.is_numeric and len(item.shape) > 2 for item in self.items.values())
+        if (len(tables) == 1 and not larger) or len(self.items) == 1:
             key = next(iter(tables or self.items))
             return key, self.items[key]
         if not self.items:
@@ -208,13 +211,13 @@ class StoredRows(RowSource):
     """
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
+        self, path: Path, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
     ) -> None:
-        self.opened = opened
+        self.path, self.opened = path, opened
         self.n_rows, self.n_features = (int(size) for size in shape)
 
     def _read(self, n_rows: int) -> Iterator[Any]:
-        with self.opened() as array:
+        with reading(self.path, "it was before"), self.opened() as array:
             for start in range(0, self.n_rows, n_rows):
                 yield array[start : min(start + n_rows, self.n_rows)]
 
@@ -249,17 +252,21 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise FileError(f"{label} asks for more memory than there is.") from error
-    except OSError as error:
-        reason = error.strerror or _first_line(error)
-        raise FileError(f"Cannot read {label}: {reason}.") from error
     except BaseException as error:  # whatever the libraries make of foreign bytes
         # Rust's panics (safetensors) are no Exception; Ctrl-C and exit must go through.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
+        if isinstance(error, OSError) and error.strerror:
+            raise FileError(f"Cannot read {label}: {error.strerror}.") from error
         raise FileError(
-            f"{label} cannot be read as {what} ({_first_line(error)}). It is damaged, or of "
+            f"{label} cannot be read as {what} ({first_line(error)}). It is damaged, or of "
             "another format than its name says."
         ) from error
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """Return how messages call a type: `float32`, or `text`."""
+    return "text" if dtype.kind in "SUTO" else str(dtype)
 
 
 def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
@@ -267,7 +274,8 @@ def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
     return math.prod(int(side) for side in shape) * itemsize
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return what an error says in a line without the full stop."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip().rstrip(".") if lines else ""
     return (text if len(text) < 200 else f"{text[:200]}…") or type(error).__name__

@@ -66,7 +66,7 @@ def _contents(
         table.validate(full=True)
         return np.asarray(table.column(0).to_pylist(), dtype=object)
 
-    item = Item((n_rows, len(columns)), "table", values, n_bytes=8 * n_rows * len(columns))
+    item = Item((n_rows, len(columns)), "table", values)
     return Contents({"": item}, labels, "")
 
 

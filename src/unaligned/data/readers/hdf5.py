@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import FileError
 from ..sources import required
 from . import singlecell
-from .base import Contents, Request, array_bytes
+from .base import Contents, Request, array_bytes, type_name
 from .tree import Node, Tree, plain_contents
 
 
@@ -58,9 +58,10 @@ def _hdf5_node(path: Path, name: str, found: Any) -> Node:
     shape = tuple(int(side) for side in found.shape or ())
     dtype = found.dtype
     elsewhere = bool(found.external) or bool(found.is_virtual)
+    called = type_name(dtype) + (" in another file" if elsewhere else "")
     return Node(
         shape,
-        f"{'text' if dtype.hasobject else dtype}{' in another file' if elsewhere else ''}",
+        "nothing" if found.shape is None else called,
         dtype.kind in "biuf" and not elsewhere and found.shape is not None,
         array_bytes(shape, dtype.itemsize),
         array_bytes(tuple(found.chunks or ()), dtype.itemsize),

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from ...errors import FileError
 from ..sources import required
-from .base import Contents, Item, Request
+from .base import Contents, Item, Request, first_line
 from .groups import natural_key
+from .paths import disk_size
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
@@ -92,7 +93,9 @@ def _pixels(path: Path, looks: _Looks) -> npt.NDArray[Any]:
             if image.size != (looks.width, looks.height):
                 image = image.resize((looks.width, looks.height))
         except Exception as error:  # Pillow reads lazily: a damaged image fails here
-            raise FileError(f"The image {path.name!r} is damaged: {error}.") from error
+            raise FileError(
+                f"The image {os.fspath(path)!r} is damaged: {first_line(error)}."
+            ) from error
         pixels: npt.NDArray[Any] = np.asarray(image)
         return pixels
 
@@ -100,13 +103,14 @@ def _pixels(path: Path, looks: _Looks) -> npt.NDArray[Any]:
 def _opened(path: Path) -> Any:
     from PIL import Image
 
-    name = f"{path.name!r} ({os.fspath(path)!r})"
+    name = repr(os.fspath(path))
+    disk_size(path)  # a pipe would be waited for
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             image = Image.open(path, formats=_FORMATS)
     except Exception as error:
-        raise FileError(f"The image {name} cannot be read: {error}.") from error
+        raise FileError(f"The image {name} cannot be read: {first_line(error)}.") from error
     if image.size[0] * image.size[1] > _MOST_PIXELS:
         image.close()
         raise FileError(f"The image {name} says it has {image.size[0]} × {image.size[1]} pixels.")

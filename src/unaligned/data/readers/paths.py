@@ -28,13 +28,14 @@ def is_path(data: object) -> bool:
 def locate(path: PathLike) -> Place:
     """Split `file.npz:key` at the colon; a path that exists as it stands wins.
 
-    Colons of a Windows drive, of folders and of keys are left alone: the file is the shortest
+    Colons of a Windows drive, of folders and of keys are left alone: the file is the longest
     beginning before a colon that exists.
 
     Examples
     --------
-    >>> locate("nowhere.npz:counts")
-    Place(path=PosixPath('nowhere.npz'), key='counts')
+    >>> place = locate("nowhere.npz:counts")
+    >>> place.path.name, place.key
+    ('nowhere.npz', 'counts')
     """
     if not is_path(path) or not isinstance(os.fspath(path), str):
         raise InputTypeError(f"path={path!r} must be text or a pathlib.Path.")
@@ -42,11 +43,11 @@ def locate(path: PathLike) -> Place:
     if os.path.lexists(text):
         return Place(Path(text), None)
     cuts = [i for i, letter in enumerate(text) if letter == ":" and i > 1]
-    for cut in cuts:
-        if os.path.lexists(text[:cut]) and not os.path.isdir(text[:cut] + text[cut:][:1]):
+    for cut in reversed(cuts):
+        if os.path.lexists(text[:cut]):
             return Place(Path(text[:cut]), text[cut + 1 :])
     if cuts:  # nothing exists: let the error speak of the file
-        return Place(Path(text[: cuts[-1]]), text[cuts[-1] + 1 :])
+        return Place(Path(text[: cuts[0]]), text[cuts[0] + 1 :])
     return Place(Path(text), None)
 
 

@@ -59,13 +59,16 @@ def _sparse_item(tree: Tree, key: str) -> Item:
     numeric = tree.nodes[f"{key}/data"].is_numeric
 
     def read() -> Any:
+        if not numeric:
+            raise FileError(f"The matrix {key!r} holds {dtype}; real numbers are needed.")
         pointers = matrix.pointers()
         if kind == "csr" and 0 not in shape and tree.request.is_lazy(n_bytes):
-            return StoredRows(partial(_opened, matrix, pointers), shape)
+            return StoredRows(tree.request.path, partial(_opened, matrix, pointers), shape)
         tree.request.afford(2 * n_bytes, key)
         return matrix.rows(slice(0, len(pointers) - 1), pointers).tocsr()
 
-    return Item(shape, f"{dtype}, sparse", read, numeric, n_bytes)
+    in_memory = 0 if kind == "csr" and tree.request.is_lazy(n_bytes) else n_bytes
+    return Item(shape, f"{dtype}, sparse", read, numeric, in_memory)
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,18 @@ def _values(frame: pd.DataFrame) -> Any:
 def _described(frame: pd.DataFrame, position: int) -> str:
     column = frame.iloc[:, position]
     filled = column[column.notna()]
-    texts = (v for v in filled if isinstance(v, str))
+    texts = (value for value in filled if isinstance(value, str) and not _is_number(value))
     example = next(texts, filled.iloc[0] if len(filled) else None)
     name = str(frame.columns[position])
     return f"{name!r} (empty)" if example is None else f"{name!r} (such as {str(example)[:30]!r})"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def require_numeric(bad: list[str], n_columns: int, drop: bool) -> None:

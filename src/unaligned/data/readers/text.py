@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...errors import FileError, InputTypeError
@@ -36,11 +37,12 @@ def read_csv(request: Request) -> Contents:
     """Return the table; separator, header, row names and decimal commas are found out."""
     text = _decoded(unpacked(request))
     is_tsv = ".tsv" in request.path.name.lower()[-7:]
-    lines = [line for line in text[: 1 << 20].splitlines()[:3] if line.strip()]
+    start = io.StringIO(text, newline=None)
+    lines = list(islice((line for line in start if line.strip()), 2))
     if not lines:
         raise FileError("It has no lines but empty ones.")
     separator = "\t" if is_tsv else max(",;\t", key=lines[0].count)
-    rows = list(csv.reader(lines[:2], delimiter=separator))
+    rows = list(csv.reader(lines, delimiter=separator))
     names, skip = _header(rows, request.options.header)
     n_columns = len(rows[-1]) if names is None else len(names)
     _require_even(text, separator, n_columns, skip)
@@ -105,13 +107,13 @@ def _require_even(text: str, separator: str, n_columns: int, skip: int) -> None:
         rows: Any = csv.reader(io.StringIO(text), delimiter=separator)
         lengths = ((i, len(row)) for i, row in enumerate(rows, 1) if row)
     else:
-        lines = enumerate(text.splitlines(), 1)
+        lines = enumerate(io.StringIO(text, newline=None), 1)
         lengths = ((i, line.count(separator) + 1) for i, line in lines if line.strip())
     for number, length in lengths:
         if length != n_columns and number > skip:
             raise FileError(
-                f"Line {number} has {length} fields, and {n_columns} were expected. All rows "
-                "need the same number; is a separator or a quote missing?"
+                f"Line {number} has {length} field{'s' * (length != 1)}, and {n_columns} were "
+                "expected. All rows need the same number; is a separator or a quote missing?"
             )
 
 
@@ -125,8 +127,11 @@ def _parse(
 ) -> pd.DataFrame:
     import pandas as pd
 
+    # The same numbers, to the last bit, as in any other format; pandas 3.1 always does that.
+    old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
+    exact: Any = {"float_precision": "round_trip"} if old else {}
     comma = separator != "," and any(re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in sample)
-    frame = pd.read_csv(
+    frame: pd.DataFrame = pd.read_csv(
         io.StringIO(text),
         sep=separator,
         header=None,
@@ -135,7 +140,7 @@ def _parse(
         index_col=False,
         decimal="," if comma else ".",
         low_memory=False,
-        float_precision="round_trip",  # the same numbers, and fingerprint, as in any other format
+        **exact,
         skipinitialspace=True,
     )
     if frame.empty:

@@ -49,13 +49,17 @@ class Tree:
             self.request.believe(node.n_bytes, key)
             self.request.afford(node.chunk_bytes, f"one chunk of {key!r}")
             if not node.is_numeric:
-                raise FileError(f"The array {key!r} holds {node.dtype}, not real numbers.")
+                raise FileError(
+                    f"The array {key!r} holds {node.dtype}; real numbers in this very file are "
+                    "needed."
+                )
             table = len(node.shape) == 2 and 0 not in node.shape
             if table and self.request.is_lazy(node.n_bytes):
-                return StoredRows(node.opened, node.shape)
+                return StoredRows(self.request.path, node.opened, node.shape)
             return self.values(key)
 
-        return Item(node.shape, node.dtype, read, node.is_numeric, node.n_bytes)
+        in_memory = 0 if self.request.is_lazy(node.n_bytes) else node.n_bytes
+        return Item(node.shape, node.dtype, read, node.is_numeric, in_memory)
 
 
 def plain_contents(tree: Tree) -> Contents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,9 @@ def read_torch(request: Request) -> Contents:
         with zipfile.ZipFile(request.path) as archive:
             request.afford(sum(member.file_size for member in archive.infolist()))
     try:
-        stored = torch.load(request.path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # what torch says about protocols helps nobody here
+            warnings.simplefilter("ignore")
+            stored = torch.load(request.path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise FileError(
             "torch's weights-only loader refuses it: it is damaged, or holds objects that could "

@@ -7,6 +7,7 @@ codecs were found to be harmless; what a store says about its arrays elsewhere i
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,10 @@ import numpy as np
 from ...errors import FileError
 from ..sources import required
 from . import singlecell
-from .base import Contents, Request, array_bytes
+from .base import Contents, Request, array_bytes, first_line, type_name
 from .tree import Node, Tree, plain_contents
 
+_MANY_CHUNKS = 100_000
 _CODECS = {
     *("blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma", "delta", "shuffle", "bitround"),
     *("fixedscaleoffset", "quantize", "packbits", "astype", "crc32", "crc32c", "adler32"),
@@ -67,15 +69,30 @@ def _zarr_node(request: Request, key: str, description: Path) -> Node | None:
         shape, dtype = tuple(map(int, array.shape)), np.dtype(array.dtype)
         chunks = tuple(map(int, getattr(array, "shards", None) or array.chunks))
     except Exception as error:
-        raise FileError(f"The array {key!r} is described wrongly: {error}.") from error
+        raise FileError(f"The array {key!r} is described wrongly: {first_line(error)}.") from error
+    _require_chunks(request, description.parent, shape, chunks)
     return Node(
         shape,
-        str(dtype),
+        type_name(dtype),
         dtype.kind in "biuf",
         array_bytes(shape, dtype.itemsize),
         array_bytes(chunks, dtype.itemsize),
         opened,
     )
+
+
+def _require_chunks(
+    request: Request, folder: Path, shape: tuple[int, ...], chunks: tuple[int, ...]
+) -> None:
+    """Refuse an array of very many chunks that are not there: asking for each takes for ever."""
+    wanted = math.prod(-(-side // max(1, part)) for side, part in zip(shape, chunks, strict=True))
+    if wanted > _MANY_CHUNKS and request.options.max_bytes is None:
+        there = sum(len(files) for _, _, files in os.walk(folder))
+        if wanted > 10 * there:
+            raise FileError(
+                f"It says it has {wanted} chunks, and {there} files are there. If you trust it, "
+                "set max_bytes to what it may take."
+            )
 
 
 @contextmanager

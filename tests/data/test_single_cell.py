@@ -1,0 +1,98 @@
+"""AnnData files, written by AnnData itself where it is installed."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import unaligned as ua
+from sample_files import DAYS, POINTS
+from unaligned.errors import FileError
+
+h5py = pytest.importorskip("h5py")
+COUNTS = np.where(POINTS > 0, np.round(5 * POINTS), 0.0)
+
+
+@pytest.fixture(params=["h5ad", "zarr 2", "zarr 3"])
+def cells(request, tmp_path):
+    """An AnnData object on disk, with every kind of obs column."""
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame(
+        {
+            "day": pd.Categorical(DAYS),
+            "text": DAYS.astype(str),
+            "number": np.repeat([0, 2, 10], 4),
+            "nullable": pd.array([0] * 4 + [2] * 4 + [10] * 4, dtype="Int64"),
+        },
+        index=[f"cell{i}" for i in range(12)],
+    )
+    adata = anndata.AnnData(sparse.csr_matrix(COUNTS), obs=obs)
+    adata.layers["columns"] = sparse.csc_matrix(COUNTS)
+    adata.obsm["X_pca"] = POINTS
+    adata.obsp["neighbours"] = sparse.csr_matrix(np.ones((12, 12)))
+    kind, _, version = request.param.partition(" ")
+    path = tmp_path / f"cells.{kind}"
+    if kind == "h5ad":
+        adata.write_h5ad(path)
+        return path
+    pytest.importorskip("zarr")
+    with warnings.catch_warnings(), anndata.settings.override(zarr_write_format=int(version)):
+        warnings.simplefilter("ignore")  # AnnData on what it will write by default one day
+        adata.write_zarr(path)
+    return path
+
+
+def test_x_is_meant_and_stays_sparse(cells):
+    dataset = ua.load(cells)
+    assert sparse.issparse(dataset.values)
+    np.testing.assert_array_equal(dataset.values.toarray(), COUNTS)
+    assert list(ua.load_all(cells)) == ["cells"], "X, not every matrix there is"
+
+
+def test_other_matrices_are_named(cells):
+    np.testing.assert_array_equal(ua.load(f"{cells}:obsm/X_pca").values, POINTS)
+    np.testing.assert_array_equal(ua.load(f"{cells}:layers/columns").values.toarray(), COUNTS)
+    assert ua.load(f"{cells}:obsp/neighbours", kind="graph").kind == "graph"
+    with pytest.raises(FileError, match=r"no 'obsm/X_umap'.*Did you mean 'obsm/X_pca'"):
+        ua.load(f"{cells}:obsm/X_umap")
+
+
+@pytest.mark.parametrize("column", ["day", "text", "number", "nullable"])
+@pytest.mark.parametrize("part", ["", ":obsm/X_pca"])
+def test_every_kind_of_obs_column_groups_cells(column, part, cells):
+    found = ua.load_all(f"{cells}{part}", group_by=column)
+    assert [dataset.n_samples for dataset in found.values()] == [4, 4, 4]
+    assert [name.rpartition(":")[2].lstrip("D") for name in found] == ["0", "2", "10"]
+
+
+def test_a_column_that_is_missing_is_named_with_those_there_are(cells):
+    with pytest.raises(FileError, match=r"not a column of obs.*'day'"):
+        ua.load_all(cells, group_by="dayy")
+
+
+def test_lazy_sparse_rows_are_those_in_memory(cells):
+    lazy = ua.load(cells, lazy=True)
+    assert lazy.is_lazy
+    np.testing.assert_array_equal(lazy.prepared(), COUNTS)
+    np.testing.assert_array_equal(np.vstack(list(lazy.blocks(5))), COUNTS)
+
+
+def test_files_of_old_versions_are_read(tmp_path):
+    with h5py.File(tmp_path / "old.h5ad", "w") as file:
+        csr = sparse.csr_matrix(COUNTS)
+        file["X/data"], file["X/indices"], file["X/indptr"] = csr.data, csr.indices, csr.indptr
+        file["X"].attrs.update({"h5sparse_format": "csr", "h5sparse_shape": csr.shape})
+        names, codes = np.unique(DAYS, return_inverse=True)
+        file["obs/day"], file["obs/__categories/day"] = codes, names.astype(bytes)
+    np.testing.assert_array_equal(ua.load(tmp_path / "old.h5ad").values.toarray(), COUNTS)
+    assert len(ua.load_all(tmp_path / "old.h5ad", group_by="day")) == 3
+    with h5py.File(tmp_path / "older.h5ad", "w") as file:
+        file["X"] = POINTS
+        file["obs"] = np.array([(day,) for day in DAYS], dtype=[("day", "S3")])
+    assert list(ua.load_all(tmp_path / "older.h5ad", group_by="day")) == [
+        "older:D0",
+        "older:D2",
+        "older:D10",
+    ]

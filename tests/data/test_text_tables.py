@@ -1,0 +1,105 @@
+"""Text tables: what is a header, what names a row, what separates, and which columns count."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unaligned as ua
+from unaligned.errors import FileError, InputTypeError
+
+NUMBERS = np.array([[1.5, -2.0], [3.0, 4.25], [0.0, 6.0]])
+
+LAYOUTS = {
+    "plain": "1.5,-2\n3,4.25\n0,6\n",
+    "no last line end": "1.5,-2\n3,4.25\n0,6",
+    "header": "x,y\n1.5,-2\n3,4.25\n0,6\n",
+    "windows": "x,y\r\n1.5,-2\r\n3,4.25\r\n0,6\r\n",
+    "old mac": "x,y\r1.5,-2\r3,4.25\r0,6\r",
+    "byte order mark": "\ufeffx,y\n1.5,-2\n3,4.25\n0,6\n",
+    "semicolons": "x;y\n1.5;-2\n3;4.25\n0;6\n",
+    "tabs": "x\ty\n1.5\t-2\n3\t4.25\n0\t6\n",
+    "decimal commas": "x;y\n1,5;-2\n3;4,25\n0;6\n",
+    "blank lines": "x,y\n\n1.5,-2\n3,4.25\n\n0,6\n\n",
+    "spaces": "x, y\n1.5, -2\n3, 4.25\n0, 6\n",
+    "quotes": '"x","y"\n"1.5","-2"\n"3","4.25"\n"0","6"\n',
+    "quoted separator": '"a, b",y\n1.5,-2\n3,4.25\n0,6\n',
+    "numbers counted": "0,1\n1.5,-2\n3,4.25\n0,6\n",
+    "pandas index": ",x,y\n0,1.5,-2\n1,3,4.25\n2,0,6\n",
+    "pandas index and counted": ",0,1\n0,1.5,-2\n1,3,4.25\n2,0,6\n",
+    "row names": ",x,y\ncell1,1.5,-2\ncell2,3,4.25\ncell3,0,6\n",
+    "R row names": "x,y\ncell1,1.5,-2\ncell2,3,4.25\ncell3,0,6\n",
+    "comment sign": "# x,y\n1.5,-2\n3,4.25\n0,6\n",
+    "letters beyond ASCII": "größe,高さ\n1.5,-2\n3,4.25\n0,6\n",
+    "exponents": "x,y\n15e-1,-2E0\n3,4.25\n0,6\n",
+}
+
+
+def csv(folder, text, name="table.csv"):
+    (folder / name).write_bytes(text.encode())
+    return folder / name
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_that_people_write_give_the_same_numbers(layout, tmp_path):
+    np.testing.assert_array_equal(ua.load(csv(tmp_path, LAYOUTS[layout])).values, NUMBERS)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_number_comes_back_to_the_last_bit(seed, tmp_path):
+    values = np.random.default_rng(seed).normal(size=(200, 4)) * 10.0 ** np.arange(-150, 150, 75)
+    pd.DataFrame(values).to_csv(tmp_path / "t.csv")
+    np.testing.assert_array_equal(ua.load(tmp_path / "t.csv").values, values)
+
+
+def test_gzip_is_unpacked_and_tsv_means_tabs(tmp_path):
+    (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(b"a,b\tc\n1\t2\n3\t4\n"))
+    dataset = ua.load(tmp_path / "t.tsv.gz")
+    assert dataset.name == "t"
+    np.testing.assert_array_equal(dataset.values, [[1, 2], [3, 4]])
+
+
+def test_header_can_be_said(tmp_path):
+    path = csv(tmp_path, "1,2\n3,4\n5,6\n")
+    assert ua.load(path).n_samples == 3
+    assert ua.load(path, header=True).n_samples == 2
+    with pytest.raises(InputTypeError, match=r"2 of 2 columns"):
+        ua.load(csv(tmp_path, "x,y\n3,4\n"), header=False)
+
+
+def test_columns_without_numbers_are_named_and_dropped_on_request(tmp_path):
+    path = csv(tmp_path, "cell,x,note,y,void\na,1,,2,\nb,3,late,4,\n")
+    with pytest.raises(
+        InputTypeError, match=r"3 of 5 columns.*'cell' \(such as 'a'\), 'note'.*'void' \(empty\)"
+    ):
+        ua.load(path)
+    np.testing.assert_array_equal(ua.load(path, drop_non_numeric=True).values, [[1, 2], [3, 4]])
+
+
+def test_columns_are_chosen_by_name_or_place_in_the_order_asked_for(tmp_path):
+    path = csv(tmp_path, "cell,x,y\na,1,2\nb,3,4\n")
+    np.testing.assert_array_equal(ua.load(path, columns=["y", "x"]).values, [[2, 1], [4, 3]])
+    np.testing.assert_array_equal(ua.load(path, columns=[-1, 1]).values, [[2, 1], [4, 3]])
+    np.testing.assert_array_equal(ua.load(path, columns="y").values, [[2], [4]])
+    with pytest.raises(FileError, match=r"'z' is not there.*Columns: 'cell', 'x', 'y'"):
+        ua.load(path, columns=["z"])
+    with pytest.raises(FileError, match=r"no column 7; there are 3"):
+        ua.load(path, columns=[7])
+
+
+def test_a_column_that_occurs_twice_cannot_be_asked_for(tmp_path):
+    path = csv(tmp_path, "x,x\n1,2\n3,4\n")
+    assert ua.load(path).n_features == 2
+    with pytest.raises(FileError, match=r"'x' occurs twice"):
+        ua.load(path, columns=["x"])
+
+
+def test_true_and_false_count_as_numbers(tmp_path):
+    path = csv(tmp_path, "x,flag\n1,True\n3,False\n")
+    np.testing.assert_array_equal(ua.load(path).values, [[1, 1], [3, 0]])
+
+
+def test_the_line_that_is_too_short_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"table\.csv.*Line 3 has 1 field, and 2 were expected"):
+        ua.load(csv(tmp_path, "x,y\n1,2\n3\n4,5\n"))
