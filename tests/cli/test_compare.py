@@ -40,7 +40,7 @@ def test_the_table_shows_names_and_rounded_distances():
 
 
 def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
-    monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=50))
+    monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=68))
     found = run("compare table.csv --group-by day")
     assert "table:0   table:1   table:2" in found.stdout
     found = run("compare cells.npy model.npy arrays.npz digits.csv new.npy -K 20")

@@ -107,7 +107,7 @@ def print_distances(comparison: Comparison) -> None:
     if fits(shown):
         show(title, shown)
         return
-    shown = table(["dataset", "nearest", "distance", "farthest", "distance"], first=1)
+    shown = table(["dataset", "nearest", "at", "farthest", "at"], first=1)
     for i, name in enumerate(names):
         rest = [j for j in range(len(others)) if not (comparison.is_square and i == j)]
         row = comparison.distances[i]

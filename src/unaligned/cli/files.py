@@ -14,8 +14,9 @@ from ..errors import InputError, MissingExtraError, NotApplicableError, OptionEr
 from ._looks import look_at, print_looks
 from ._results import Outputs, as_json, print_distances
 from .base import app, examples, flat, going_on
-from .options import AsJSON, Caching, Files, Making, Reading, Running, literals, subsample_size
+from .options import AsJSON, Caching, Files, Making, Running, literals, subsample_size
 from .output import print_json, say
+from .reading import Reading
 
 if TYPE_CHECKING:
     from ..result import Comparison

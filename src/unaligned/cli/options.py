@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from ..errors import DataWarning, FileError, InputError
+from ..errors import FileError, InputError
 from .output import say
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
 
 SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
-_FILES = "Files"
 _SIGNATURE = "Signature"
 _RUN = "Run"
 _JOB_BYTES = 24  # per pair of rows: the affinity and what solvers need beside it
@@ -45,104 +43,6 @@ Tags: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="KEY=VALUE", help="A tag; may be given several times."),
 ]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How files become datasets."""
-
-    group_by: Annotated[
-        str | None,
-        typer.Option(
-            help="A column, or a label array: one dataset for each of its values.",
-            rich_help_panel=_FILES,
-        ),
-    ] = None
-    columns: Annotated[
-        str | None,
-        typer.Option(help="Only these columns of a table: `x,y,z`.", rich_help_panel=_FILES),
-    ] = None
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            help="Whether the first line of a text table names its columns.",
-            show_default="found out",
-            rich_help_panel=_FILES,
-        ),
-    ] = None
-    drop_non_numeric: Annotated[
-        bool,
-        typer.Option(
-            "--drop-non-numeric",
-            help="Leave out columns that hold no numbers.",
-            rich_help_panel=_FILES,
-        ),
-    ] = False
-    transpose: Annotated[
-        bool,
-        typer.Option("--transpose", help="Columns are the samples.", rich_help_panel=_FILES),
-    ] = False
-    flatten: Annotated[
-        bool,
-        typer.Option(
-            "--flatten", help="Take images and the like as rows.", rich_help_panel=_FILES
-        ),
-    ] = False
-    kind: Annotated[
-        str,
-        typer.Option(
-            help="What the values are: points, distances, affinity, spd or graph.",
-            rich_help_panel=_FILES,
-        ),
-    ] = "points"
-    preprocess: Annotated[
-        str | None,
-        typer.Option(
-            help="Steps, in order: `normalize_total,log1p,pca:50`.", rich_help_panel=_FILES
-        ),
-    ] = None
-    nan_policy: Annotated[
-        str,
-        typer.Option(
-            help="`raise` refuses rows with NaN or infinity, `omit` drops them.",
-            rich_help_panel=_FILES,
-        ),
-    ] = "raise"
-
-    def load(self, files: Sequence[str]) -> dict[str, Dataset]:
-        """Return the datasets in all these files, each under a name of its own."""
-        from .. import load_all
-        from ..data.readers import name_of, names_of
-
-        repeated = [file for file in files if files.count(file) > 1]
-        if repeated:
-            raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
-        found: dict[str, Dataset] = {}
-        for file, called in zip(files, names_of(files), strict=True):
-            for name, dataset in load_all(file, **self._options()).items():
-                own = name_of(file)
-                label = called + name[len(own) :] if name.startswith(own) else name
-                label = f"{file}/{name}" if label in found else label
-                found[label] = dataset.with_options(name=label)
-        return found
-
-    def load_with_missing(self, files: Sequence[str]) -> dict[str, Dataset]:
-        """Return the datasets without rows that miss values; `n_dropped` says how many."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            return replace(self, nan_policy="omit").load(files)
-
-    def _options(self) -> dict[str, Any]:
-        flags = ("drop_non_numeric", "transpose", "flatten")
-        given: dict[str, Any] = {name: True for name in flags if getattr(self, name)}
-        if self.columns is not None:
-            given["columns"] = tuple(_column(text) for text in _listed(self.columns))
-        if self.header is not None:
-            given["header"] = self.header
-        if self.preprocess is not None:
-            given["preprocess"] = _listed(self.preprocess)
-        own = {"group_by": self.group_by, "kind": self.kind, "nan_policy": self.nan_policy}
-        return {**own, **given}
 
 
 @dataclass(frozen=True)
@@ -327,11 +227,3 @@ def _number_or_word(option: str, text: str | None, *words: str) -> str | float |
         raise InputError(
             f"{option}={text!r} must be a number or {' or '.join(map(repr, words))}."
         ) from None
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _column(text: str) -> str | int:
-    return int(text) if text.isdigit() else text

@@ -12,8 +12,9 @@ import typer
 from ..errors import InputError, RecipeMismatchError
 from ._results import number
 from .base import app, examples, flat, going_on
-from .options import AsJSON, Files, Making, Reading, Running, StorePath, Tags, pairs
+from .options import AsJSON, Files, Making, Running, StorePath, Tags, pairs
 from .output import print_json, say, show, table
+from .reading import Reading
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
