@@ -175,3 +175,33 @@ def test_a_full_disk_is_one_line(monkeypatch):
     result = run("demo")
     assert result.exit_code == 1
     assert result.stderr == "Error: [Errno 28] No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("unaligned comp", ["compare"]),
+        ("unaligned compare --distance imd", ["imd", "imd-diffusion"]),
+        ("unaligned compare --solver k", ["krylov"]),
+        ("unaligned reproduce to", ["tori"]),
+    ],
+)
+def test_the_shell_can_complete(typed, offered):
+    words = typed.split()
+    asked = {
+        "_UNALIGNED_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", "from unaligned.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **asked},
+        check=False,
+    )
+    assert sorted(found.stdout.split()) == offered, found.stderr
+
+
+def test_completion_can_be_shown():
+    assert "_UNALIGNED_COMPLETE" in run("--show-completion", "bash").stdout

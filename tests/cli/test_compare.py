@@ -244,6 +244,14 @@ def test_info_of_data_without_geometry_names_the_problem():
     assert "cells" in printed
 
 
+def test_info_on_a_narrow_terminal_is_told_in_words(monkeypatch):
+    for name in ("output", "_looks"):
+        monkeypatch.setattr(f"unaligned.cli.{name}.out", lambda: Console(width=70))
+    printed = " ".join(done("info cells.npy model.npy").split())
+    assert "cells: 90 × 5 float64, 0 rows with NaN, 0 duplicates; " in printed
+    assert "suggested: K=" in printed
+
+
 def test_info_of_many_rows_looks_at_some(files):
     rng = np.random.default_rng(0)
     np.save("long.npy", rng.normal(size=(2500, 2)))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnalignedError, UnalignedWarning
-from .output import amount, duration, out, print_json, show, table
+from .output import amount, duration, fits, out, print_json, table
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -88,33 +88,40 @@ def _suggestions(dataset: Dataset, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_looks(looks: Sequence[Look], *, json: bool) -> None:
-    """Print what was found, as a table and the reasons of what is suggested."""
+    """Print what was found as a table, or in words where the terminal is too narrow for it."""
     if json:
         print_json([asdict(look) for look in looks])
         return
     columns = ["dataset", "rows", "columns", "type", "rows with NaN", "duplicates"]
     shown = table([*columns, "solver", "time", "memory", "K", "γ"], first=1)
     for look in looks:
-        size = (look.n_samples, look.n_features, look.dtype)
-        shown.add_row(
-            look.name, *map(str, (*size, look.rows_with_nan, look.duplicate_rows)), *_rest(look)
-        )
-    show("", shown)
+        shown.add_row(*_cells(look))
     console = out()
+    if fits(shown):
+        console.print(shown)
+    else:
+        for look in looks:
+            console.print(_sentence(look), markup=False)
     for look in looks:
         if look.problem is not None:
             console.print(f"{look.name}: {look.problem}", markup=False)
-    first = looks[0]
-    if first.problem is None:
-        console.print(
-            f"K and γ as suggested for {first.name}: {first.n_eigenvalues_reason}; "
-            f"{first.gamma_reason}.",
-            markup=False,
-        )
+    if len(looks) == 1 and looks[0].problem is None:
+        reasons = f"{looks[0].n_eigenvalues_reason}; {looks[0].gamma_reason}"
+        console.print(f"K and γ are suggestions: {reasons}.", markup=False)
 
 
-def _rest(look: Look) -> list[str]:
+def _cells(look: Look) -> list[str]:
+    facts = (look.n_samples, look.n_features, look.dtype, look.rows_with_nan, look.duplicate_rows)
+    found = [look.name, *map(str, facts)]
     if look.seconds is None or look.memory_bytes is None or look.gamma is None:
-        return ["-"] * 5
-    cost = [duration(look.seconds), amount(look.memory_bytes)]
-    return [str(look.solver), *cost, str(look.n_eigenvalues), f"{look.gamma:.0e}"]
+        return [*found, *["-"] * 5]
+    cost = [str(look.solver), duration(look.seconds), amount(look.memory_bytes)]
+    return [*found, *cost, str(look.n_eigenvalues), f"{look.gamma:.0e}"]
+
+
+def _sentence(look: Look) -> str:
+    name, rows, columns, dtype, missing, twice, solver, time, memory, k, gamma = _cells(look)
+    said = f"{name}: {rows} × {columns} {dtype}, {missing} rows with NaN, {twice} duplicates"
+    if look.problem is not None:
+        return said
+    return f"{said}; {solver}, {time}, {memory}; suggested: K={k}, γ={gamma}"
