@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _settings
+from .data.atomic import made_folder
 from .data.dataset import Dataset
 from .errors import FileError, UnalignedWarning, warn
 from .metrics.base import Distance, SpectralDistance
@@ -45,15 +46,8 @@ class Cache:
     @staticmethod
     def at(folder: str | os.PathLike[str]) -> Cache:
         """Return the cache in this folder, made if needed."""
-        path = Path(folder)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(
-                f"cache={os.fspath(folder)!r} cannot be used as a folder: {error.strerror}. "
-                "Give another one (--cache), or go without (--no-cache)."
-            ) from error
-        return Cache(path)
+        remedy = "Give another one (--cache), or go without (--no-cache)."
+        return Cache(made_folder("cache", folder, remedy))
 
     def find(self, method: Distance, dataset: Dataset, seed: int) -> Signature | None:
         """Return the signature of a dataset, or None."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +49,7 @@ class Outputs:
                     f"Cannot write {str(path)!r}: there is no folder {str(path.parent)!r}."
                 )
 
-    def write(self, comparison: Comparison, *, several: bool, command: str) -> None:
+    def write(self, comparison: Comparison, *, several: bool) -> None:
         """Write all that was asked for; with several distances each to a file of its own."""
         from .. import figures
 
@@ -61,7 +63,7 @@ class Outputs:
             figure: Any = comparison.plot("heatmap").figure
             figures.save(figure, own(self.plot))
         if self.report is not None:
-            comparison.report(own(self.report), command=command)
+            comparison.report(own(self.report), command=shlex.join(["unaligned", *sys.argv[1:]]))
         for path in (self.out, self.plot, self.report):
             if path is not None:
                 say(f"Written: {own(path)}")

@@ -49,7 +49,7 @@ class _Group(typer.core.TyperGroup):
             say(f"Error: {error}.")
             raise typer.Exit(1) from None
         except MemoryError:
-            say("Error: not enough memory. Lower --jobs or --memory-limit, or use --subsample.")
+            say("Error: not enough memory. Lower --jobs, or compare fewer rows with --subsample.")
             raise typer.Exit(1) from None
         except KeyboardInterrupt as error:
             say(str(error) or "Stopped by Ctrl-C.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,6 +123,7 @@ def compare(
     chosen = _options_of(names, {**making.given(), **literals("--option", option)})
     datasets = reading.load(files)
     references = reading.load(against) if against else None
+    _require_two(datasets, references)
     settings = {
         "references": references,
         "subsample": subsample_size(subsample),
@@ -132,26 +131,28 @@ def compare(
         "n_jobs": running.n_jobs([*datasets.values(), *(references or {}).values()]),
         "cache": caching.folder(),
     }
-    if len(datasets) < 2 and not against:
-        raise InputError(
-            f"There is one dataset, {next(iter(datasets))!r}, and nothing to compare it with. "
-            "Give more files, --against references, or --group-by a column."
-        )
     found: list[Comparison] = []
-    for name in names:
+    for name, options in chosen.items():
         try:
-            found.append(_compared(datasets, {**settings, **chosen[name], "distance": name}))
+            found.append(_compared(datasets, {**settings, **options, "distance": name}))
         except (NotApplicableError, MissingExtraError) as error:
             say(f"Error: {error}")
             continue
         if not json:
             print_distances(found[-1])
-        command = shlex.join(["unaligned", *sys.argv[1:]])
-        outputs.write(found[-1], several=len(names) > 1, command=command)
+        outputs.write(found[-1], several=len(names) > 1)
     if json and found:
         print_json(as_json(found))
     if len(found) < len(names):
         raise typer.Exit(1)
+
+
+def _require_two(datasets: Mapping[str, Any], references: Mapping[str, Any] | None) -> None:
+    if len(datasets) < 2 and not references:
+        raise InputError(
+            f"There is one dataset, {next(iter(datasets))!r}, and nothing to compare it with. "
+            "Give more files, --against references, or --group-by a column."
+        )
 
 
 def _compared(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Comparison:

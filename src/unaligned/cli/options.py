@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from ..data.dataset import Dataset
 
 SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
-_SIGNATURE = "Signature"
-_RUN = "Run"
+_signature = partial(typer.Option, rich_help_panel="Signature")
+_run = partial(typer.Option, rich_help_panel="Run")
 _JOB_BYTES = 24  # per pair of rows: the affinity and what solvers need beside it
 _DENSE_ROWS = 50_000  # larger datasets are read by blocks
 
@@ -51,61 +52,45 @@ class Making:
 
     n_eigenvalues: Annotated[
         int | None,
-        typer.Option(
+        _signature(
             "--n-eigenvalues",
             "-K",
             min=1,
             help="Values of a signature.",
             show_default="min(200, the smallest number of rows)",
-            rich_help_panel=_SIGNATURE,
         ),
     ] = None
     gamma: Annotated[
         str | None,
-        typer.Option(
-            help="What counts as noise: a number, or `auto`.",
-            show_default="1e-8",
-            rich_help_panel=_SIGNATURE,
-        ),
+        _signature(help="What counts as noise: a number, or `auto`.", show_default="1e-8"),
     ] = None
     solver: Annotated[
         str | None,
-        typer.Option(
-            help=f"One of {', '.join(SOLVERS)}.",
-            show_default="auto",
-            autocompletion=_solvers,
-            rich_help_panel=_SIGNATURE,
+        _signature(
+            help=f"One of {', '.join(SOLVERS)}.", show_default="auto", autocompletion=_solvers
         ),
     ] = None
     tol: Annotated[
         float | None,
-        typer.Option(
-            help="The wanted error of a signature.",
-            show_default="1e-4",
-            rich_help_panel=_SIGNATURE,
-        ),
+        _signature(help="The wanted error of a signature.", show_default="1e-4"),
     ] = None
     bandwidth: Annotated[
         str | None,
-        typer.Option(
-            help="The kernel's scale: `median`, `mean` or a number.",
-            show_default="median",
-            rich_help_panel=_SIGNATURE,
+        _signature(
+            help="The kernel's scale: `median`, `mean` or a number.", show_default="median"
         ),
     ] = None
     metric: Annotated[
         str | None,
-        typer.Option(
-            help="A metric of scikit-learn.", show_default="euclidean", rich_help_panel=_SIGNATURE
-        ),
+        _signature(help="A metric of scikit-learn.", show_default="euclidean"),
     ] = None
     n_neighbors: Annotated[
         int | None,
-        typer.Option(min=2, help="Keep only the nearest neighbours.", rich_help_panel=_SIGNATURE),
+        _signature(min=2, help="Keep only the nearest neighbours."),
     ] = None
     robust: Annotated[
         bool,
-        typer.Option("--robust", help="Set gross outliers aside.", rich_help_panel=_SIGNATURE),
+        _signature("--robust", help="Set gross outliers aside."),
     ] = False
 
     def given(self) -> dict[str, Any]:
@@ -124,18 +109,15 @@ class Running:
 
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0, help="Seed of what is random.", show_default="0", rich_help_panel=_RUN
-        ),
+        _run(min=0, help="Seed of what is random.", show_default="0"),
     ] = None
     jobs: Annotated[
         int | None,
-        typer.Option(
+        _run(
             "--jobs",
             "-j",
             help="Datasets at a time; -1: one for each core.",
             show_default="what cores and memory allow",
-            rich_help_panel=_RUN,
         ),
     ] = None
 
@@ -161,16 +143,13 @@ class Caching:
 
     cache: Annotated[
         Path | None,
-        typer.Option(
+        _run(
             envvar="UNALIGNED_CACHE",
             help="Folder where finished signatures are kept.",
             show_default="your platform's, such as ~/.cache/unaligned",
-            rich_help_panel=_RUN,
         ),
     ] = None
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Keep nothing.", rich_help_panel=_RUN)
-    ] = False
+    no_cache: Annotated[bool, _run("--no-cache", help="Keep nothing.")] = False
 
     def folder(self) -> Path | None:
         """Return the folder, or None; the default one is left out where it cannot be made."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ from ..errors import DataWarning, InputError
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
 
-_FILES = "Files"
+_files = partial(typer.Option, rich_help_panel="Files")
 
 
 @dataclass(frozen=True)
@@ -23,68 +24,46 @@ class Reading:
 
     group_by: Annotated[
         str | None,
-        typer.Option(
-            help="A column, or a label array: one dataset for each of its values.",
-            rich_help_panel=_FILES,
-        ),
+        _files(help="A column, or a label array: one dataset for each of its values."),
     ] = None
     columns: Annotated[
         str | None,
-        typer.Option(help="Only these columns of a table: `x,y,z`.", rich_help_panel=_FILES),
+        _files(help="Only these columns of a table: `x,y,z`."),
     ] = None
     header: Annotated[
         bool | None,
-        typer.Option(
+        _files(
             help="Whether the first line of a text table names its columns.",
             show_default="found out",
-            rich_help_panel=_FILES,
         ),
     ] = None
     drop_non_numeric: Annotated[
         bool,
-        typer.Option(
-            "--drop-non-numeric",
-            help="Leave out columns that hold no numbers.",
-            rich_help_panel=_FILES,
-        ),
+        _files("--drop-non-numeric", help="Leave out columns that hold no numbers."),
     ] = False
     transpose: Annotated[
         bool,
-        typer.Option("--transpose", help="Columns are the samples.", rich_help_panel=_FILES),
+        _files("--transpose", help="Columns are the samples."),
     ] = False
     flatten: Annotated[
         bool,
-        typer.Option(
-            "--flatten", help="Take images and the like as rows.", rich_help_panel=_FILES
-        ),
+        _files("--flatten", help="Take images and the like as rows."),
     ] = False
     resize: Annotated[
         str | None,
-        typer.Option(
-            metavar="WIDTHxHEIGHT",
-            help="Bring all images of a folder to this size: `32x32`.",
-            rich_help_panel=_FILES,
-        ),
+        _files(metavar="WIDTHxHEIGHT", help="Bring all images of a folder to this size: `32x32`."),
     ] = None
     kind: Annotated[
         str,
-        typer.Option(
-            help="What the values are: points, distances, affinity, spd or graph.",
-            rich_help_panel=_FILES,
-        ),
+        _files(help="What the values are: points, distances, affinity, spd or graph."),
     ] = "points"
     preprocess: Annotated[
         str | None,
-        typer.Option(
-            help="Steps, in order: `normalize_total,log1p,pca:50`.", rich_help_panel=_FILES
-        ),
+        _files(help="Steps, in order: `normalize_total,log1p,pca:50`."),
     ] = None
     nan_policy: Annotated[
         str,
-        typer.Option(
-            help="`raise` refuses rows with NaN or infinity, `omit` drops them.",
-            rich_help_panel=_FILES,
-        ),
+        _files(help="`raise` refuses rows with NaN or infinity, `omit` drops them."),
     ] = "raise"
 
     def load(self, files: Sequence[str]) -> dict[str, Dataset]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..data.atomic import write_text
+from ..data.atomic import made_folder, write_text
 from ..errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -77,15 +77,7 @@ class TrialFile:
 
 def require_folder(out: str | Path) -> Path:
     """Return the folder, made if needed."""
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"out={str(out)!r} cannot be used as a folder: {error.strerror}. "
-            "Give another one with --out."
-        ) from error
-    return folder
+    return made_folder("out", out, "Give another one with --out.")
 
 
 def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[dict[str, Any]]:

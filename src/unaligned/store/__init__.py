@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Self
 
@@ -84,14 +85,16 @@ class Store:
         tags: Mapping[str, Any] | None = None,
         replace: bool = False,
     ) -> int:
-        """Keep many signatures at once, all or none, and return how many are new."""
+        """Keep many signatures at once, all or none, and return how many are new.
+
+        Other processes wait meanwhile; where signatures take long to compute, `add` each.
+        """
         labels = _rows.as_text(tags)
-        several = list(signatures)
-        called = [None] * len(several) if names is None else list(names)
+        called = repeat(None) if names is None else names
         with _file.transaction(self.path, write=True) as db:
             return sum(
                 _rows.insert(db, signature, name, labels, replace)
-                for signature, name in zip(several, called, strict=True)
+                for signature, name in zip(signatures, called, strict=names is not None)
             )
 
     def tag(self, name: str, tags: Mapping[str, Any]) -> None:

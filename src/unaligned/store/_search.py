@@ -92,33 +92,28 @@ def groups(
 ) -> list[Neighbour]:
     """Return the groups that a tag makes, the nearest first; without one all are one group."""
     combine = AGGREGATORS[_check.one_of("aggregate", how, AGGREGATORS)]
-    bounds, members = _members(db, by)
-    found = []
-    for name, keys in members.items():
-        inside = np.flatnonzero(np.isin(ids, keys, assume_unique=True))
-        if inside.size:
-            bound = max(bounds[int(i)] for i in ids[inside]) + mine.total_error_bound
-            value = float(combine(distances[inside]))
-            tags = {} if by is None else {by: name}
-            found.append(Neighbour(name, value, bound, tags, int(inside.size)))
-    if not found:
+    bounds = dict(db.execute("SELECT id, error_bound FROM signatures").fetchall())
+    labels = dict.fromkeys(bounds, "all") if by is None else _labels(db, by)
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(ids.tolist()):
+        if key in labels:
+            places.setdefault(labels[key], []).append(place)
+    if not places:
         raise InputError(f"by={by!r} makes no groups: no signature chosen has this tag.")
+    found = []
+    for name, inside in places.items():
+        bound = max(bounds[int(key)] for key in ids[inside]) + mine.total_error_bound
+        tags = {} if by is None else {by: name}
+        value = float(combine(distances[inside]))
+        found.append(Neighbour(name, value, bound, tags, len(inside)))
     return sorted(found, key=lambda group: group.distance)
 
 
-def _members(
-    db: sqlite3.Connection, by: str | None
-) -> tuple[dict[int, float], dict[str, list[int]]]:
-    """Return the error bound of every row, and the rows of every group."""
-    bounds = dict(db.execute("SELECT id, error_bound FROM signatures").fetchall())
-    if by is None:
-        return bounds, {"all": list(bounds)}
-    members: dict[str, list[int]] = {}
+def _labels(db: sqlite3.Connection, by: str) -> dict[int, str]:
+    """Return the value of a tag for every row that has it."""
     rows = db.execute(
         """SELECT signatures.id, label.value FROM signatures, json_each(signatures.tags) AS label
         WHERE label.key = ?""",
         (by,),
     )
-    for key, value in rows:
-        members.setdefault(value, []).append(key)
-    return bounds, members
+    return dict(rows.fetchall())
