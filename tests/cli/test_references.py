@@ -72,6 +72,7 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("describe new.npy --store refs.db -K 20", "n_eigenvalues=20 was asked for"),
         ("describe new.npy --store refs.db --preprocess log1p", "preprocess=('log1p',)"),
         ("describe new.npy --store fresh.db --gamma auto", "`unaligned info` suggests a number"),
+        ("describe new.npy --store fresh.db -K 900", "n_eigenvalues=900 needs at least 900"),
         ("describe new.npy --store refs.db --tag lab", "--tag 'lab' must be KEY=VALUE"),
         ("describe new.npy --store cells.npy", "not a store of signatures"),
         ("describe new.npy --store no/refs.db", "cannot be opened"),
@@ -91,8 +92,7 @@ def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):
     message = refused(command)
     assert told in message
     assert message.count("\n") == 1
-    after = sorted(path.name for path in files.iterdir() if path.name != "fresh.db")
-    assert after == before
+    assert sorted(path.name for path in files.iterdir()) == before
     assert len(store) == 3
 
 

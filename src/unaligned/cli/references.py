@@ -55,16 +55,19 @@ def describe(
 
     tags = pairs("--tag", tag)
     datasets = reading.load(files)
-    kept = Store(store)
-    missing = {n: d for n, d in datasets.items() if replace or not _is_there(kept, n, d)}
-    for name in datasets.keys() - missing.keys():
-        kept.tag(name, tags)
+    old = Store(store, create=False) if store.exists() else None
+    missing = dict(datasets)
+    if old is not None and not replace:
+        missing = {name: d for name, d in datasets.items() if not _is_there(old, name, d)}
+        for name in datasets.keys() - missing.keys():
+            old.tag(name, tags)
     if len(missing) < len(datasets):
         n_there = len(datasets) - len(missing)
         say(f"{n_there} of {len(datasets)} datasets are in the store already.")
-    options = _settled(kept, making.given(), list(missing.values()))
+    options = _settled(old, making.given(), list(missing.values()))
     if running.seed is not None:
         options["rng"] = running.seed
+    kept = Store(store) if old is None else old  # made only when nothing is wrong
     with going_on("What is in the store stays: the same command goes on from there."):
         jobs = running.n_jobs(missing.values())
         _describe(kept, missing, options, jobs, tags, replace=replace, json=json)
@@ -108,7 +111,9 @@ def _is_there(store: Store, name: str, dataset: Dataset) -> bool:
     return found is not None
 
 
-def _settled(store: Store, given: dict[str, Any], datasets: list[Dataset]) -> dict[str, Any]:
+def _settled(
+    store: Store | None, given: dict[str, Any], datasets: list[Dataset]
+) -> dict[str, Any]:
     """Return the options of all signatures: those of the store, or of its first."""
     from ..comparison import resolve_distance
 
@@ -117,11 +122,11 @@ def _settled(store: Store, given: dict[str, Any], datasets: list[Dataset]) -> di
             "gamma='auto' chooses one for each dataset, and all signatures of a store need the "
             "same. `unaligned info` suggests a number."
         )
-    options = store.options
+    options = {} if store is None else store.options
     steps = [dataset.preprocess for dataset in datasets if dataset.preprocess]
     asked = {**given, "preprocess": steps[0]} if steps else given
     for name, value in asked.items():
-        if options and name not in _FREE and value != options.get(name, value):
+        if store is not None and name not in _FREE and value != options.get(name, value):
             raise RecipeMismatchError(
                 f"{name}={value!r} was asked for, and the signatures in {str(store.path)!r} have "
                 f"{options[name]!r}. Leave it out, or use another store."
