@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
     from .spectra.bounds import log_hilbert_schmidt as log_hilbert_schmidt
     from .spectra.signature import Signature as Signature
+    from .store import Store as Store
 
 # Where each public name lives. They are imported on first use, so that `import unaligned` is
 # quick and a script pays only for what it calls.
@@ -35,6 +36,7 @@ _HOME = {
     "Comparison": "result",
     "Dataset": "data.dataset",
     "Signature": "spectra.signature",
+    "Store": "store",
     "available": "comparison",
     "compare": "comparison",
     "diagnose": "diagnosis",

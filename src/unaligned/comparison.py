@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from . import _check, _settings
 from ._check import RNGLike
+from .cache import Cache
 from .data.dataset import Dataset
 from .engine import EngineLike, resolve_engine
 from .errors import (
@@ -199,6 +201,7 @@ def compare(
     rng: RNGLike = None,
     progress: bool | None = None,
     subsample: int | str | None = None,
+    cache: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Comparison:
     """Return all distances within one collection, or between two.
@@ -224,6 +227,9 @@ def compare(
     subsample
         Compare at a common size, which removes the bias of unequal sample sizes: a number of
         rows, or `"common"` for the size of the smallest dataset.
+    cache
+        A folder where every finished signature is kept, and found again by the content of the
+        data and the settings; None keeps nothing.
     **options
         Options of the distance; `preprocess` and `nan_policy` for all datasets.
 
@@ -251,7 +257,15 @@ def compare(
     _warn_about_sizes(method, everything)
     preparation = {**given, "subsample": size}
     with resolve_engine(engine, n_jobs, progress) as where:
-        return fill(method, rows, columns, seed=seed, preparation=preparation, engine=where)
+        return fill(
+            method,
+            rows,
+            columns,
+            seed=seed,
+            preparation=preparation,
+            engine=where,
+            cache=None if cache is None else Cache.at(cache),
+        )
 
 
 def available() -> pd.DataFrame:

@@ -11,6 +11,7 @@ The tree::
     ├── RecipeMismatchError              two signatures that were made differently
     ├── NotApplicableError               a distance that cannot say anything here
     ├── NumericalError                   a computation that broke down
+    ├── StoreError                       a store that another process holds, or a full disk
     ├── EngineError (RuntimeError)       workers that were lost, and the work with them
     └── MissingExtraError (ImportError)  an optional package is not installed
 
@@ -46,6 +47,7 @@ __all__ = [
     "OptionError",
     "RecipeMismatchError",
     "SampleSizeWarning",
+    "StoreError",
     "UnalignedError",
     "UnalignedWarning",
 ]
@@ -85,6 +87,10 @@ class NotApplicableError(UnalignedError):
 
 class NumericalError(UnalignedError):
     """A computation broke down for numerical reasons."""
+
+
+class StoreError(UnalignedError):
+    """A store could not be used just now: another process holds it, or the disk is full."""
 
 
 class EngineError(UnalignedError, RuntimeError):

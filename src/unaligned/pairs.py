@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._check import FloatArray
+from .cache import Cache
 from .data.chunks import DaskRows
 from .data.dataset import Dataset, Identity
 from .engine import Engine, Threads, collect
@@ -26,6 +27,7 @@ def fill(
     seed: int,
     preparation: Mapping[str, Any],
     engine: Engine,
+    cache: Cache | None = None,
     old: Comparison | None = None,
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
@@ -34,7 +36,7 @@ def fill(
     for item in everything:
         if isinstance(item, Dataset):
             fresh.setdefault(item.identity, item)
-    described = describe_all(method, list(fresh.values()), seed, engine)
+    described = describe_all(method, list(fresh.values()), seed, engine, cache)
     known = dict(zip(fresh, described, strict=True))
 
     def descriptor(item: Any) -> Any:
@@ -68,7 +70,27 @@ def fill(
 
 
 def describe_all(
-    method: Distance, datasets: Sequence[Dataset], seed: int, engine: Engine
+    method: Distance,
+    datasets: Sequence[Dataset],
+    seed: int,
+    engine: Engine,
+    cache: Cache | None = None,
+) -> list[Any]:
+    """Return the descriptors of datasets; those in the cache are not computed."""
+    if cache is None:
+        return _describe_fresh(method, datasets, seed, engine)
+    found = [cache.find(method, dataset, seed) for dataset in datasets]
+    missing = [dataset for dataset, old in zip(datasets, found, strict=True) if old is None]
+    fresh = iter(_describe_fresh(method, missing, seed, engine, cache))
+    return [next(fresh) if old is None else old for old in found]
+
+
+def _describe_fresh(
+    method: Distance,
+    datasets: Sequence[Dataset],
+    seed: int,
+    engine: Engine,
+    cache: Cache | None = None,
 ) -> list[Any]:
     """Return the descriptors of datasets: side by side, or each spread out by blocks of rows.
 
@@ -81,20 +103,23 @@ def describe_all(
     whole = [dataset for dataset in datasets if not any(dataset is other for other in spread)]
     told = {"description": "describing", "unit": "datasets"}
     here = Threads(1, engine.progress)
-    shared = (method, seed, None if engine.remote else engine)
+    shared = (method, seed, None if engine.remote else engine, cache)
     beside = iter(collect(engine, _describe, whole, shared=shared, **told))
-    after = iter(collect(here, _describe, spread, shared=(method, seed, engine), **told))
+    after = iter(collect(here, _describe, spread, shared=(method, seed, engine, cache), **told))
     return [
         next(after if any(dataset is other for other in spread) else beside)
         for dataset in datasets
     ]
 
 
-def _describe(shared: tuple[Distance, int, Engine | None], dataset: Dataset) -> Any:
-    method, seed, engine = shared
-    if isinstance(method, SpectralDistance):
-        return method.describe(dataset, seed, engine)
-    return method.describe(dataset, seed)
+def _describe(shared: tuple[Distance, int, Engine | None, Cache | None], dataset: Dataset) -> Any:
+    method, seed, engine, cache = shared
+    if not isinstance(method, SpectralDistance):
+        return method.describe(dataset, seed)
+    found = method.describe(dataset, seed, engine)
+    if cache is not None:  # as soon as it is there: a run that is killed later loses nothing
+        cache.keep(method, dataset, seed, found)
+    return found
 
 
 def _by_blocks(method: Distance, dataset: Dataset) -> bool:

@@ -11,9 +11,6 @@ from typer.testing import CliRunner
 import unaligned as ua
 from unaligned import cli
 from unaligned.errors import AccuracyWarning, NotApplicableError
-from unaligned.experiments import tori
-
-TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0)}
 
 
 def run(*arguments):
@@ -34,13 +31,6 @@ def warning_then_stopping(**_):
     raise NotApplicableError("stopped")
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """Make `reproduce tori` take a second."""
-    monkeypatch.setattr(tori.Tori, "quick", {"n_trials": 1, **TINY})
-    monkeypatch.setattr(tori.Tori, "full", {"n_trials": 2, **TINY})
-
-
 def test_version():
     assert run("--version").stdout == f"unaligned {ua.__version__}\n"
 
@@ -53,6 +43,8 @@ def test_cite_names_paper_and_software():
 
 def test_help_lists_the_commands_and_examples():
     found = run("--help").stdout
+    for command in ("info", "compare", "describe", "nearest", "list", "remove", "export"):
+        assert command in found
     for command in ("demo", "distances", "reproduce"):
         assert command in found
     assert "reproduce tori --full" in " ".join(run("reproduce", "--help").stdout.split())
@@ -123,11 +115,23 @@ def test_an_error_of_the_computation_exits_with_1(monkeypatch):
     assert (found.exit_code, found.stderr) == (1, "Error: no.\n")
 
 
-def test_ctrl_c_exits_with_130_and_says_how_to_go_on(monkeypatch):
+def test_ctrl_c_exits_with_130_and_says_so(monkeypatch):
     monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(KeyboardInterrupt()))
     found = run("demo")
+    assert (found.exit_code, found.stderr) == (130, "Stopped by Ctrl-C.\n")
+
+
+def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
+    def stopped(*_):
+        raise KeyboardInterrupt("Stopped by Ctrl-C while tori: 3 of 9 done, and nothing kept.")
+
+    monkeypatch.setattr("unaligned.experiments.base.reproduce", stopped)
+    found = run("reproduce", "tori", "--out", str(tmp_path))
     assert found.exit_code == 130
-    assert "same command goes on" in found.stderr
+    assert found.stderr == (
+        "Stopped by Ctrl-C while tori: 3 of 9 done. Every finished trial is kept: the same "
+        "command goes on from there.\n"
+    )
 
 
 def test_warnings_are_one_line_on_stderr(monkeypatch):
@@ -171,3 +175,33 @@ def test_a_full_disk_is_one_line(monkeypatch):
     result = run("demo")
     assert result.exit_code == 1
     assert result.stderr == "Error: [Errno 28] No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("unaligned comp", ["compare"]),
+        ("unaligned compare --distance imd", ["imd", "imd-diffusion"]),
+        ("unaligned compare --solver k", ["krylov"]),
+        ("unaligned reproduce to", ["tori"]),
+    ],
+)
+def test_the_shell_can_complete(typed, offered):
+    words = typed.split()
+    asked = {
+        "_UNALIGNED_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", "from unaligned.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **asked},
+        check=False,
+    )
+    assert sorted(found.stdout.split()) == offered, found.stderr
+
+
+def test_completion_can_be_shown():
+    assert "_UNALIGNED_COMPLETE" in run("--show-completion", "bash").stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FileError
+from .atomic import whole_file
 
 _VERSION = 1
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 _MOST_BYTES = 2**33  # a signature has kilobytes; more than this is not ours
 
 
@@ -24,28 +23,12 @@ def write_archive(
     format_name: str,
     header: dict[str, Any],
     arrays: dict[str, npt.NDArray[Any]],
-) -> Path:
+) -> None:
     """Write arrays and a JSON header to `path`; the file appears whole or not at all."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.exists() and not target.is_file():
-        raise FileError(f"Cannot write {str(target)!r}: it is there and not a plain file.")
     text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
-    try:
-        # Not mkstemp, whose files nobody else may read: these rights follow the umask.
-        temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
-    except OSError as error:
-        raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **members)  # type: ignore[arg-type]
-        os.replace(temporary, target)
-    except OSError as error:
-        raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return target
+    with whole_file(path) as stream:
+        np.savez_compressed(stream, **members)  # type: ignore[arg-type]
 
 
 def read_archive(

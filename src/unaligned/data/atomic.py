@@ -55,3 +55,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file as a whole or not at all."""
     with whole_file(path) as stream:
         stream.write(text.encode())
+
+
+def made_folder(argument: str, path: str | os.PathLike[str], remedy: str) -> Path:
+    """Return a folder, made where it is missing."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be used as a folder: {error.strerror}"
+        raise FileError(f"{argument}={os.fspath(path)!r} {reason}. {remedy}") from error
+    return folder

@@ -13,7 +13,8 @@ import numpy as np
 import unaligned as ua
 
 from .. import _check, engine, figures
-from .trials import TrialFile, require_folder, write_text
+from ..data.atomic import write_text
+from .trials import TrialFile, require_folder
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..data.atomic import made_folder, write_text
 from ..errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -77,29 +77,7 @@ class TrialFile:
 
 def require_folder(out: str | Path) -> Path:
     """Return the folder, made if needed."""
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"out={str(out)!r} cannot be used as a folder: {error.strerror}. "
-            "Give another one with --out."
-        ) from error
-    return folder
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise FileError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+    return made_folder("out", out, "Give another one with --out.")
 
 
 def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[dict[str, Any]]:

@@ -1,0 +1,6 @@
+"""`python -m unaligned` is `unaligned`."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What is printed: results to stdout, messages to stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from ..errors import UnalignedWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_ENDLESS = 100_000  # columns: into a pipe or a file nothing is cut or wrapped
+
+
+def say(message: str) -> None:
+    """Print a message to stderr."""
+    from rich.console import Console
+
+    Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(message)
+
+
+def out() -> Console:
+    """Return where results are printed."""
+    from rich.console import Console
+
+    return Console(highlight=False) if sys.stdout.isatty() else Console(width=_ENDLESS)
+
+
+def show(title: str, shown: Table) -> None:
+    """Print a table under its title."""
+    console = out()
+    if title:
+        console.print(title, markup=False, style="bold")
+    console.print(shown)
+
+
+def fits(shown: Table) -> bool:
+    """Whether a table can be shown without cutting its cells."""
+    console = out()
+    wanted: int = console.measure(shown, options=console.options.update(width=_ENDLESS)).maximum
+    return wanted <= console.width
+
+
+def table(columns: list[str], *, first: int) -> Table:
+    """Return an empty table whose `first` columns hold text and the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD)
+    for i, column in enumerate(columns):
+        number = i >= first
+        made.add_column(column, justify="right" if number else "left", no_wrap=number)
+    return made
+
+
+def print_json(value: Any) -> None:
+    """Print a value for machines, on one line; NaN and infinity, which JSON lacks, as null."""
+    typer.echo(json.dumps(plain(value), ensure_ascii=False))
+
+
+def amount(n_bytes: float) -> str:
+    """Return a number of bytes for people.
+
+    >>> amount(3e9), amount(2048)
+    ('2.8 GiB', '2 KiB')
+    """
+    for unit in ("B", "KiB", "MiB"):
+        if n_bytes < 1024:
+            return f"{n_bytes:.0f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} GiB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people.
+
+    >>> duration(0.01), duration(90), duration(7300)
+    ('< 0.1 s', '1.5 min', '2.0 h')
+    """
+    if seconds < 0.1:
+        return "< 0.1 s"
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 3600:.1f} h"
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it; NaN and infinity, which it lacks, as None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show our own warnings as one line on stderr, without file and line of code."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, UnalignedWarning):
+                say(f"Warning: {message}")
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield

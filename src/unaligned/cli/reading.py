@@ -1,0 +1,119 @@
+"""Options of reading: from files to datasets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import DataWarning, InputError
+
+if TYPE_CHECKING:
+    from ..data.dataset import Dataset
+
+_files = partial(typer.Option, rich_help_panel="Files")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files become datasets."""
+
+    group_by: Annotated[
+        str | None,
+        _files(help="A column, or a label array: one dataset for each of its values."),
+    ] = None
+    columns: Annotated[
+        str | None,
+        _files(help="Only these columns of a table: `x,y,z`."),
+    ] = None
+    header: Annotated[
+        bool | None,
+        _files(
+            help="Whether the first line of a text table names its columns.",
+            show_default="found out",
+        ),
+    ] = None
+    drop_non_numeric: Annotated[
+        bool,
+        _files("--drop-non-numeric", help="Leave out columns that hold no numbers."),
+    ] = False
+    transpose: Annotated[
+        bool,
+        _files("--transpose", help="Columns are the samples."),
+    ] = False
+    flatten: Annotated[
+        bool,
+        _files("--flatten", help="Take images and the like as rows."),
+    ] = False
+    resize: Annotated[
+        str | None,
+        _files(metavar="WIDTHxHEIGHT", help="Bring all images of a folder to this size: `32x32`."),
+    ] = None
+    kind: Annotated[
+        str,
+        _files(help="What the values are: points, distances, affinity, spd or graph."),
+    ] = "points"
+    preprocess: Annotated[
+        str | None,
+        _files(help="Steps, in order: `normalize_total,log1p,pca:50`."),
+    ] = None
+    nan_policy: Annotated[
+        str,
+        _files(help="`raise` refuses rows with NaN or infinity, `omit` drops them."),
+    ] = "raise"
+
+    def load(self, files: Sequence[str]) -> dict[str, Dataset]:
+        """Return the datasets in all these files, each under a name of its own."""
+        from .. import load_all
+        from ..data.readers import name_of, names_of
+
+        repeated = [file for file in files if files.count(file) > 1]
+        if repeated:
+            raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
+        found: dict[str, Dataset] = {}
+        for file, called in zip(files, names_of(files), strict=True):
+            for name, dataset in load_all(file, **self._options()).items():
+                own = name_of(file)
+                label = called + name[len(own) :] if name.startswith(own) else name
+                label = f"{file}/{name}" if label in found else label
+                found[label] = dataset.with_options(name=label)
+        return found
+
+    def load_with_missing(self, files: Sequence[str]) -> dict[str, Dataset]:
+        """Return the datasets without rows that miss values; `n_dropped` says how many."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            return replace(self, nan_policy="omit").load(files)
+
+    def _options(self) -> dict[str, Any]:
+        flags = ("drop_non_numeric", "transpose", "flatten")
+        given: dict[str, Any] = {name: True for name in flags if getattr(self, name)}
+        if self.columns is not None:
+            given["columns"] = tuple(_column(text) for text in _listed(self.columns))
+        if self.header is not None:
+            given["header"] = self.header
+        if self.resize is not None:
+            given["resize"] = _size(self.resize)
+        if self.preprocess is not None:
+            given["preprocess"] = _listed(self.preprocess)
+        own = {"group_by": self.group_by, "kind": self.kind, "nan_policy": self.nan_policy}
+        return {**own, **given}
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _column(text: str) -> str | int:
+    return int(text) if text.isdigit() else text
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, by, height = text.partition("x")
+    if not (width.isdigit() and by and height.isdigit()):
+        raise InputError(f"--resize {text!r} must be WIDTHxHEIGHT, such as 32x32.")
+    return int(width), int(height)

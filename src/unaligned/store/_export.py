@@ -1,0 +1,71 @@
+"""A store as a table for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import _check
+from ..data.atomic import whole_file, write_text
+from ..spectra.signature import Signature
+from ._rows import Record
+
+Pairs: TypeAlias = Sequence[tuple[Record, Signature]]
+
+
+def write(path: str | os.PathLike[str], pairs: Pairs) -> None:
+    """Write signatures in the format of the path's suffix, as a whole or not at all."""
+    suffix = os.path.splitext(path)[1].lower()
+    {".csv": _csv, ".json": _json, ".npz": _npz}[
+        _check.one_of("the suffix of path", suffix, (".csv", ".json", ".npz"))
+    ](path, pairs)
+
+
+def _csv(path: str | os.PathLike[str], pairs: Pairs) -> None:
+    k = pairs[0][1].n_eigenvalues if pairs else 0
+    labels = sorted({key for record, _ in pairs for key in record.tags})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    fixed = ["name", "n_samples", "n_features", "error_bound", "fingerprint"]
+    writer.writerow([*fixed, *(f"tag:{key}" for key in labels), *(f"v{i + 1}" for i in range(k))])
+    for record, signature in pairs:
+        known = [getattr(record, key) for key in fixed]
+        tags = [record.tags.get(key, "") for key in labels]
+        writer.writerow([*known, *tags, *signature.values.tolist()])
+    write_text(path, text.getvalue())
+
+
+def _json(path: str | os.PathLike[str], pairs: Pairs) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            **asdict(record),
+            # JSON has no infinity: no bound is null.
+            "error_bound": record.error_bound if np.isfinite(record.error_bound) else None,
+            "recipe": asdict(signature.recipe),
+            "eigenvalues": signature.eigenvalues.tolist(),
+            "values": signature.values.tolist(),
+        }
+        for record, signature in pairs
+    ]
+    write_text(path, json.dumps(rows, indent=1) + "\n")
+
+
+def _npz(path: str | os.PathLike[str], pairs: Pairs) -> None:
+    tables = {
+        "names": np.array([record.name for record, _ in pairs], dtype=str),
+        "tags": np.array([json.dumps(dict(record.tags)) for record, _ in pairs], dtype=str),
+        "n_samples": np.array([record.n_samples for record, _ in pairs], dtype=np.int64),
+        "error_bounds": np.array([record.error_bound for record, _ in pairs]),
+        "values": np.array([signature.values for _, signature in pairs]),
+        "eigenvalues": np.array([signature.eigenvalues for _, signature in pairs]),
+        "recipe": np.array(json.dumps(asdict(pairs[0][1].recipe)) if pairs else "", dtype=str),
+    }
+    with whole_file(path) as stream:
+        np.savez_compressed(stream, **tables)  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+"""The program in this process, and files as users have them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+from typer.testing import CliRunner
+
+from unaligned import cli
+
+
+def write_files(folder):
+    """Write small files of the names that help pages and README speak of."""
+    rng = np.random.default_rng(0)
+    np.save(folder / "cells.npy", rng.normal(size=(90, 5)))
+    np.save(folder / "model.npy", rng.normal(size=(70, 3)))
+    np.save(folder / "new.npy", rng.normal(size=(80, 4)))
+    first, second = rng.normal(size=(60, 3)), rng.normal(size=(66, 7))
+    np.savez(folder / "arrays.npz", first=first, second=second)
+    digits = rng.uniform(size=(75, 6)).round(4)
+    np.savetxt(folder / "digits.csv", digits, delimiter=",", header="a,b,c,d,e,f", comments="")
+    days = np.repeat([0, 1, 2], 50)
+    values = rng.normal(size=(150, 3)) * (1 + days)[:, None]
+    table = np.column_stack([days, values.round(5)])
+    np.savetxt(folder / "table.csv", table, delimiter=",", header="day,x,y,z", comments="")
+
+
+def run(command):
+    """Run `unaligned COMMAND`, a line as one types it."""
+    return CliRunner().invoke(cli.app, shlex.split(command))
+
+
+def done(command):
+    """Run a command that must succeed, and return what it printed."""
+    found = run(command)
+    assert found.exit_code == 0, found.stderr or found.exception
+    return found.stdout
+
+
+def refused(command, code=2):
+    """Run a command that must fail without output, and return its one message."""
+    found = run(command)
+    assert found.exit_code == code, (found.exit_code, found.stdout, found.stderr)
+    assert found.stdout == ""
+    assert found.stderr.startswith("Error: ")
+    assert "Traceback" not in found.stderr
+    return found.stderr
+
+
+def parsed(command):
+    """Run a command with --json, and return what it says."""
+    return json.loads(done(f"{command} --json"))

@@ -1,0 +1,260 @@
+"""`compare` and `info`: from files to tables, files and JSON."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from program import done, parsed, refused, run
+from rich.console import Console
+
+import unaligned as ua
+
+pytestmark = pytest.mark.usefixtures("files")
+
+
+def loaded(*names):
+    return {name: np.load(f"{name}.npy") for name in names}
+
+
+def test_the_distances_are_those_of_python():
+    found = parsed("compare cells.npy model.npy new.npy -K 30")
+    expected = ua.compare(loaded("cells", "model", "new"), n_eigenvalues=30)
+    assert found["names"] == found["reference_names"] == ["cells", "model", "new"]
+    assert np.array_equal(found["results"]["les"]["distances"], expected.distances)
+    assert np.array_equal(found["results"]["les"]["error_bounds"], expected.error_bounds)
+    assert found["results"]["les"]["options"]["n_eigenvalues"] == 30
+
+
+def test_the_table_shows_names_and_rounded_distances():
+    printed = done("compare cells.npy model.npy")
+    value = ua.distance(*loaded("cells", "model").values())
+    assert printed.startswith("les distances (error ≤ ")
+    assert printed.count(f"{value:.4g}") == 2
+    assert "\x1b" not in printed, "no colour into a pipe"
+
+
+def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
+    monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=68))
+    found = run("compare table.csv --group-by day")
+    assert "table:0   table:1   table:2" in found.stdout
+    found = run("compare cells.npy model.npy arrays.npz digits.csv new.npy -K 20")
+    distances = ua.compare(loaded("cells", "model", "new"), n_eigenvalues=20)
+    assert found.stderr.splitlines()[-1].startswith("Too wide for this terminal")
+    assert "nearest" in found.stdout
+    assert "…" not in found.stdout
+    assert f"{distances['cells', 'model']:.4g}" in found.stdout
+
+
+def test_against_takes_files_up_to_the_next_option():
+    found = parsed("compare new.npy --against cells.npy model.npy arrays.npz:first")
+    assert found["names"] == ["new"]
+    assert found["reference_names"] == ["cells", "model", "arrays:first"]
+    same = parsed("compare --against cells.npy model.npy --seed 0 new.npy")
+    assert same["reference_names"] == ["cells", "model"]
+
+
+def test_a_column_makes_datasets():
+    found = parsed("compare table.csv --group-by day")
+    assert found["names"] == ["table:0", "table:1", "table:2"]
+
+
+def test_options_reach_the_files_and_the_distance():
+    given = "--preprocess standardize,pca:2 --option squared=true"
+    found = parsed(f"compare cells.npy model.npy {given}")
+    data = loaded("cells", "model")
+    expected = ua.compare(data, preprocess=["standardize", "pca:2"], squared=True)
+    assert np.array_equal(found["results"]["les"]["distances"], expected.distances)
+    robust = "--robust --gamma 1e-6 --bandwidth 2.5 --tol 1e-3 --solver exact"
+    options = parsed(f"compare cells.npy model.npy {robust}")["results"]["les"]["options"]
+    assert (options["gamma"], options["bandwidth"], options["tol"]) == (1e-6, 2.5, 1e-3)
+    assert (options["robust"], options["solver"]) == (True, "exact")
+
+
+def test_subsample_compares_at_one_size():
+    expected = ua.compare(loaded("cells", "model"), subsample="common").distances
+    for size in ("common", "70"):
+        found = parsed(f"compare cells.npy model.npy --subsample {size}")
+        assert np.array_equal(found["results"]["les"]["distances"], expected)
+
+
+def test_several_distances_share_options_and_get_a_file_each(files):
+    given = "-d les -d netlsd,imd-diffusion --gamma 1e-6 --out d.csv"
+    found = run(f"compare cells.npy model.npy {given}")
+    assert found.exit_code == 0, found.stderr
+    for name in ("les", "netlsd", "imd-diffusion"):
+        table = pd.read_csv(files / f"d-{name}.csv", index_col=0)
+        assert list(table.columns) == ["cells", "model"]
+    assert not (files / "d.csv").exists()
+
+
+def test_a_distance_that_does_not_apply_says_why_and_the_others_go_on():
+    found = run("compare cells.npy model.npy -d wasserstein -d les")
+    assert found.exit_code == 1
+    assert "needs the same features" in found.stderr
+    assert "les distances" in found.stdout
+
+
+def test_all_outputs_are_written(files):
+    found = run("compare cells.npy model.npy --out d.json --plot heat.svg --report page.html")
+    assert found.exit_code == 0, found.stderr
+    assert found.stderr.count("Written: ") == 3
+    assert json.loads((files / "d.json").read_text())["names"] == ["cells", "model"]
+    assert "<svg" in (files / "heat.svg").read_text()
+    assert "unaligned" in (files / "page.html").read_text()
+    done("compare cells.npy model.npy --out d.npz")
+    assert ua.Comparison.load(files / "d.npz").names == ("cells", "model")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("compare cells.npy nothing.npy", "Cannot read 'nothing.npy'"),
+        ("compare cells.npy", "nothing to compare it with"),
+        ("compare cells.npy cells.npy", "'cells.npy' is given twice"),
+        ("compare cells.npy model.npy -d lse", "Did you mean 'les'?"),
+        ("compare cells.npy model.npy --option squred=true", "Did you mean 'squared'?"),
+        ("compare cells.npy model.npy --option squared", "must be KEY=VALUE"),
+        ("compare cells.npy model.npy -d mmd --gamma 1", "'gamma' is not an option of mmd"),
+        ("compare cells.npy model.npy --gamma tiny", "gamma='tiny' must be a number or 'auto'"),
+        ("compare cells.npy model.npy -K 500", "n_eigenvalues=500 needs at least 500 samples"),
+        ("compare cells.npy model.npy --solver magic", "solver='magic'"),
+        ("compare cells.npy model.npy --subsample many", "subsample='many'"),
+        ("compare cells.npy model.npy --preprocess lgo1p", "Did you mean 'log1p'?"),
+        ("compare cells.npy model.npy --nan-policy drop", "nan_policy='drop' is not known"),
+        ("compare cells.npy model.npy --kind pionts", "Did you mean 'points'?"),
+        ("compare table.csv --group-by dya", "dya"),
+        ("compare cells.npy model.npy --out d.txt", "must end in .csv, .json, .npz"),
+        ("compare cells.npy model.npy --out no/d.csv", "there is no folder 'no'"),
+        ("compare cells.npy model.npy --report d.pdf", "must end in .html"),
+        ("compare cells.npy model.npy --plot d.xyz", "must end in .png, .svg"),
+        ("compare cells.npy model.npy --cache cells.npy", "cannot be used as a folder"),
+        ("compare cells.npy model.npy --jobs 0", "n_jobs=0 must not be zero"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(files, command, told):
+    before = sorted(files.iterdir())
+    message = refused(command)
+    assert told in message
+    assert message.count("\n") == 1
+    assert [path for path in sorted(files.iterdir()) if path.name != "cache"] == before
+
+
+def test_files_of_one_name_keep_their_folders(files):
+    (files / "sub").mkdir()
+    np.save(files / "sub" / "cells.npy", np.load("model.npy"))
+    assert parsed("compare cells.npy sub/cells.npy")["names"] == ["cells.npy", "sub/cells.npy"]
+
+
+def test_a_second_run_takes_signatures_from_the_cache_and_says_so():
+    first = run("compare cells.npy model.npy --json")
+    assert "cache" not in first.stderr
+    again = run("compare cells.npy model.npy new.npy -K 70 --json")
+    assert again.stderr == "3 datasets: 2 signatures from the cache.\n"
+    without = run("compare cells.npy model.npy --json --no-cache")
+    assert (without.stdout, without.stderr) == (first.stdout, "")
+    elsewhere = run("compare cells.npy model.npy --json --cache elsewhere")
+    assert (elsewhere.stdout, elsewhere.stderr) == (first.stdout, "")
+
+
+def test_a_cache_that_cannot_be_made_costs_only_a_warning(files, monkeypatch):
+    monkeypatch.delenv("UNALIGNED_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(files / "cells.npy"))
+    found = run("compare cells.npy model.npy")
+    assert found.exit_code == 0
+    assert found.stderr.startswith("Warning: nothing is kept. cache=")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+def test_a_run_that_was_killed_goes_on_where_it_was(files, sent):
+    rng = np.random.default_rng(1)
+    names = [f"cloud{i}.npy" for i in range(12)]
+    for name in names:
+        np.save(name, rng.normal(size=(900, 30)))
+    arguments = [sys.executable, "-m", "unaligned", "compare", *names, "--jobs", "1"]
+    process = subprocess.Popen(
+        arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    kept = files / "cache"
+    while process.poll() is None and len(list(kept.glob("[!.]*.npz"))) < 2:
+        time.sleep(0.01)
+    process.send_signal(sent)
+    out, err = process.communicate()
+    assert out == ""
+    if sent == signal.SIGINT:
+        assert process.returncode == 130
+        assert "the same command goes on from there" in err
+        assert "Traceback" not in err
+    n_kept = len(list(kept.glob("[!.]*.npz")))
+    assert 2 <= n_kept < 12
+    again = run(f"compare {' '.join(names)} --json")
+    assert again.stderr == f"12 datasets: {n_kept} signatures from the cache.\n"
+    fresh = run(f"compare {' '.join(names)} --json --no-cache")
+    assert again.stdout == fresh.stdout
+
+
+def test_a_reader_that_has_seen_enough_leaves_no_traceback():
+    command = f"{sys.executable} -m unaligned distances | head -n 1"
+    found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert "Distances" in found.stdout
+    assert found.stderr == ""
+
+
+def test_colour_only_where_it_is_wanted(files):
+    command = [sys.executable, "-m", "unaligned", "compare", "cells.npy", "model.npy"]
+    plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    found = subprocess.run(command, capture_output=True, text=True, env=plain, check=True)
+    assert "\x1b" not in found.stdout + found.stderr
+
+
+def test_info_says_shape_type_missing_values_and_duplicates(files):
+    values = np.load("cells.npy")
+    values[3, 1] = np.nan
+    values[10] = values[11]
+    np.save("flawed.npy", values.astype(np.float32))
+    look = parsed("info flawed.npy")[0]
+    assert (look["name"], look["n_samples"], look["n_features"]) == ("flawed", 90, 5)
+    assert (look["dtype"], look["rows_with_nan"], look["duplicate_rows"]) == ("float32", 1, 1)
+    assert look["problem"] is None
+    assert 1 <= look["n_eigenvalues"] <= 89
+    assert 0 < look["gamma"] < 1
+
+
+def test_info_estimates_time_and_memory():
+    look = parsed("info cells.npy")[0]
+    estimate = ua.estimate(ua.load("cells.npy"))
+    assert look["solver"] == estimate.solver
+    assert look["memory_bytes"] == estimate.memory_bytes
+    assert look["seconds"] > 0
+
+
+def test_info_of_data_without_geometry_names_the_problem():
+    np.save("flat.npy", np.ones((30, 2)))
+    looks = parsed("info flat.npy cells.npy")
+    assert "flat" in looks[0]["problem"]
+    assert looks[0]["duplicate_rows"] == 29
+    assert looks[1]["problem"] is None
+    printed = done("info flat.npy cells.npy")
+    assert "flat: " in printed
+    assert "cells" in printed
+
+
+def test_info_on_a_narrow_terminal_is_told_in_words(monkeypatch):
+    for name in ("output", "_looks"):
+        monkeypatch.setattr(f"unaligned.cli.{name}.out", lambda: Console(width=70))
+    printed = " ".join(done("info cells.npy model.npy").split())
+    assert "cells: 90 × 5 float64, 0 rows with NaN, 0 duplicates; " in printed
+    assert "suggested: K=" in printed
+
+
+def test_info_of_many_rows_looks_at_some(files):
+    rng = np.random.default_rng(0)
+    np.save("long.npy", rng.normal(size=(2500, 2)))
+    look = parsed("info long.npy -K 20")[0]
+    assert look["n_samples"] == 2500
+    assert look["problem"] is None

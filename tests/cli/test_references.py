@@ -1,0 +1,196 @@
+"""`describe`, `nearest`, `list`, `remove`, `export`: a store from the shell."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from program import done, parsed, refused, run
+
+import unaligned as ua
+
+pytestmark = pytest.mark.usefixtures("files")
+
+
+@pytest.fixture
+def store(files):
+    done("describe cells.npy model.npy --store refs.db -K 40 --tag source=lab --jobs 1")
+    done("describe digits.csv --store refs.db --tag source=scans --tag year=2024")
+    return ua.Store(files / "refs.db")
+
+
+def test_described_signatures_are_those_of_python(store):
+    assert store.names() == ["cells", "model", "digits"]
+    expected = ua.signature(np.load("cells.npy"), n_eigenvalues=40)
+    assert np.array_equal(store.get("cells").values, expected.values)
+    assert store.records()[2].tags == {"source": "scans", "year": "2024"}
+
+
+def test_a_line_is_printed_for_each(files):
+    printed = done("describe cells.npy model.npy --store new.db --jobs 1")
+    assert [line.split(":")[0] for line in printed.splitlines()] == ["cells", "model"]
+    assert "90 × 5, K=70, error ≤" in printed
+    lines = done("describe digits.csv --store new.db --json").splitlines()
+    assert json.loads(lines[0])["name"] == "digits"
+
+
+def test_what_is_there_is_not_computed_again_and_is_tagged(store):
+    found = run("describe cells.npy new.npy --store refs.db --tag source=both")
+    assert found.stderr == "1 of 2 datasets are in the store already.\n"
+    assert found.stdout.startswith("new: ")
+    assert store.names({"source": "both"}) == ["cells", "new"]
+    everything = run("describe cells.npy new.npy --store refs.db")
+    assert (everything.exit_code, everything.stdout) == (0, "")
+
+
+def test_later_runs_follow_the_recipe_of_the_store(store):
+    done("describe new.npy --store refs.db")
+    assert store.get("new").n_eigenvalues == 40
+    steps = "--preprocess standardize"
+    done(f"describe cells.npy --store prepared.db -K 30 {steps}")
+    done("describe new.npy --store prepared.db")
+    prepared = ua.Store("prepared.db")
+    assert prepared.get("new").recipe.preprocess == ("standardize",)
+
+
+def test_other_data_under_a_name_is_refused_or_replaces(store):
+    np.save("cells.npy", np.load("cells.npy")[:80])
+    assert "has other data under the name 'cells'" in refused("describe cells.npy --store refs.db")
+    done("describe cells.npy --store refs.db --replace")
+    assert store.get("cells").n_samples == 80
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("describe new.npy --store refs.db --gamma 1e-5", "gamma=1e-05 was asked for"),
+        ("describe new.npy --store refs.db -K 20", "n_eigenvalues=20 was asked for"),
+        ("describe new.npy --store refs.db --preprocess log1p", "preprocess=('log1p',)"),
+        ("describe new.npy --store fresh.db --gamma auto", "`unaligned info` suggests a number"),
+        ("describe new.npy --store fresh.db -K 900", "n_eigenvalues=900 needs at least 900"),
+        ("describe new.npy --store refs.db --tag lab", "--tag 'lab' must be KEY=VALUE"),
+        ("describe new.npy --store cells.npy", "not a store of signatures"),
+        ("describe new.npy --store no/refs.db", "cannot be opened"),
+        ("nearest new.npy --store none.db", "There is no store 'none.db'"),
+        ("nearest new.npy --store refs.db --tag source=moon", "has the tags source=moon"),
+        ("nearest new.npy --store refs.db --by source", "say aggregate="),
+        ("nearest new.npy --store refs.db --aggregate median", "aggregate='median'"),
+        ("nearest new.npy --store model.npy", "not a store of signatures"),
+        ("list --store none.db", "There is no store"),
+        ("remove cels --store refs.db", "Did you mean 'cells'?"),
+        ("export --store refs.db --out all.txt", "suffix of path='.txt'"),
+        ("export --store refs.db --out no/all.csv", "No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):
+    before = sorted(path.name for path in files.iterdir())
+    message = refused(command)
+    assert told in message
+    assert message.count("\n") == 1
+    assert sorted(path.name for path in files.iterdir()) == before
+    assert len(store) == 3
+
+
+def test_nearest_is_that_of_python(store):
+    found = parsed("nearest new.npy --store refs.db -k 2")["new"]
+    expected = store.nearest(np.load("new.npy"), k=2)
+    assert [row["name"] for row in found] == [near.name for near in expected]
+    assert [row["distance"] for row in found] == [near.distance for near in expected]
+    printed = done("nearest new.npy --store refs.db")
+    assert printed.startswith("Nearest to new\n")
+    assert "source=scans, year=2024" in printed
+    only = parsed("nearest new.npy --store refs.db --tag source=scans")["new"]
+    assert [row["name"] for row in only] == ["digits"]
+
+
+def test_nearest_groups(store):
+    groups = parsed("nearest new.npy --store refs.db --aggregate max --by source")["new"]
+    assert {row["name"]: row["n_references"] for row in groups} == {"lab": 2, "scans": 1}
+    assert "max distance" in done("nearest new.npy --store refs.db --aggregate max")
+
+
+def test_list_remove_and_export(store, files):
+    listed = parsed("list --store refs.db --tag source=lab")
+    assert [row["name"] for row in listed] == ["cells", "model"]
+    assert "refs.db: 3 signatures" in done("list --store refs.db")
+    assert done("remove cells digits --store refs.db") == ""
+    assert store.names() == ["model"]
+    assert (
+        run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signatures.\n"
+    )
+    assert (files / "all.csv").read_text().startswith("name,n_samples")
+
+
+def test_ctrl_c_says_that_the_store_stays(files):
+    rng = np.random.default_rng(0)
+    for i in range(30):
+        np.save(f"cloud{i}.npy", rng.normal(size=(600, 20)))
+    names = [f"cloud{i}.npy" for i in range(30)]
+    process = start("describe", *names, "--store", "refs.db", out=files / "out")
+    while process.poll() is None and not reported(files / "out"):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    told = (files / "out.err").read_text()
+    assert "What is in the store stays: the same command goes on from there." in told
+    assert "Traceback" not in told
+    assert set(reported(files / "out")) <= set(ua.Store("refs.db").names())
+
+
+def start(*arguments, out):
+    with open(out, "w") as stdout, open(f"{out}.err", "w") as stderr:
+        command = [sys.executable, "-m", "unaligned", *arguments]
+        return subprocess.Popen(command, stdout=stdout, stderr=stderr)
+
+
+def reported(path):
+    """Return the names of which a writer said that they are in the store; whole lines only."""
+    lines = path.read_text().split("\n")[:-1]
+    return [line.partition(":")[0] for line in lines]
+
+
+def killed_and_completed(folder, n_files, rng):
+    """Kill two writers of one store at a random moment, and check what they leave."""
+    names = [f"cloud{i}.npy" for i in range(n_files)]
+    path = folder / f"refs{rng.integers(10**9)}.db"
+    sets = names[: 2 * n_files // 3], names[n_files // 3 :]
+    outs = [folder / "first", folder / "second"]
+    writers = [
+        start("describe", *part, "--store", str(path), "--jobs", "1", out=out)
+        for part, out in zip(sets, outs, strict=True)
+    ]
+    deadline = time.monotonic() + 60
+    while not any(map(reported, outs)) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(rng.uniform(0, 0.3))
+    for writer in writers:
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.wait()
+    said = {name for out in outs for name in reported(out)}
+    store = ua.Store(path)
+    assert said <= set(store.names())
+    for name in store:
+        assert store.get(name).n_eigenvalues == 20
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    db.close()
+    done(f"describe {' '.join(names)} --store {path}")
+    assert sorted(store.names()) == sorted(name[:-4] for name in names)
+    return len(said)
+
+
+@pytest.mark.parametrize(
+    ("n_rounds", "n_files"),
+    [(2, 20), pytest.param(10, 50, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
+)
+def test_kill_9_loses_nothing_that_was_reported(files, n_rounds, n_files):
+    rng = np.random.default_rng(0)
+    for i in range(n_files):
+        np.save(f"cloud{i}.npy", rng.normal(size=(20 + i % 3, 4)))
+    counts = [killed_and_completed(files, n_files, rng) for _ in range(n_rounds)]
+    assert any(0 < count < n_files for count in counts), f"killed too late or too early: {counts}"

@@ -1,0 +1,163 @@
+"""What was computed once is found again, and only then."""
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned import cache
+from unaligned.cache import is_cached
+from unaligned.errors import FileError, UnalignedWarning
+from unaligned.metrics.base import SpectralDistance
+
+
+def clouds(n=3):
+    rng = np.random.default_rng(0)
+    return {f"cloud {i}": rng.normal(size=(50, 3)) for i in range(n)}
+
+
+def compared(folder, data=None, **options):
+    return ua.compare(data or clouds(), cache=folder, **{"n_eigenvalues": 9, **options})
+
+
+def cached(comparison):
+    return [is_cached(s) for s in comparison.signatures.values()]
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The names of the datasets that are described from now on."""
+    names = []
+    usual = SpectralDistance.describe
+
+    def describe(self, dataset, seed, engine=None):
+        names.append(dataset.name)
+        return usual(self, dataset, seed, engine)
+
+    monkeypatch.setattr(SpectralDistance, "describe", describe)
+    return names
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(tmp_path, computed):
+    first = compared(tmp_path)
+    assert cached(first) == [False] * 3
+    computed.clear()
+    again = compared(tmp_path)
+    assert computed == []
+    assert cached(again) == [True] * 3
+    assert np.array_equal(first.distances, again.distances)
+    assert np.array_equal(first.error_bounds, again.error_bounds)
+
+
+def test_new_data_is_computed_and_names_do_not_matter(tmp_path, computed):
+    compared(tmp_path)
+    computed.clear()
+    named = {name.upper(): values for name, values in clouds(4).items()}
+    result = compared(tmp_path, named)
+    assert computed == ["CLOUD 3"]
+    assert result.signatures["CLOUD 1"].name == "CLOUD 1"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gamma": 1e-6},
+        {"n_eigenvalues": 8},
+        {"tol": 1e-6},
+        {"rng": 1},
+        {"solver": "exact"},
+        {"bandwidth_factor": 3.0},
+        {"preprocess": ["standardize"]},
+    ],
+    ids=str,
+)
+def test_other_settings_are_other_entries(tmp_path, options):
+    compared(tmp_path)
+    assert cached(compared(tmp_path, **options)) == [False] * 3
+    assert cached(compared(tmp_path, **options)) == [True] * 3
+
+
+def test_other_numerics_are_other_entries(tmp_path, monkeypatch):
+    compared(tmp_path)
+    monkeypatch.setattr(cache, "_NUMERICS", cache._NUMERICS + 1)
+    assert cached(compared(tmp_path)) == [False] * 3
+
+
+def test_distances_of_one_family_share_their_signatures(tmp_path):
+    compared(tmp_path)
+    assert cached(compared(tmp_path, distance="imd-diffusion")) == [True] * 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", None])
+def test_a_damaged_entry_is_computed_and_written_again(tmp_path, damage):
+    first = compared(tmp_path)
+    for entry in tmp_path.iterdir():
+        entry.write_bytes(entry.read_bytes()[:-40] if damage is None else damage)
+    again = compared(tmp_path)
+    assert cached(again) == [False] * 3
+    assert np.array_equal(first.distances, again.distances)
+    assert cached(compared(tmp_path)) == [True] * 3
+
+
+def test_a_run_that_stops_keeps_what_is_done(tmp_path, monkeypatch, computed):
+    usual = SpectralDistance.describe
+
+    def stopping(self, dataset, seed, engine=None):
+        if dataset.name == "cloud 2":
+            raise KeyboardInterrupt
+        return usual(self, dataset, seed, engine)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SpectralDistance, "describe", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            compared(tmp_path)
+    computed.clear()
+    compared(tmp_path)
+    assert computed == ["cloud 2"]
+
+
+def test_processes_keep_too(tmp_path):
+    compared(tmp_path, engine="processes", n_jobs=2)
+    assert cached(compared(tmp_path)) == [True] * 3
+
+
+def test_what_has_no_content_to_go_by_is_not_kept(tmp_path):
+    def apart(a, b):
+        return float(np.linalg.norm(a - b))
+
+    compared(tmp_path, metric=apart)
+    ua.compare(clouds(), distance="mmd", cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match=r"cache=.*file' cannot be used .*--no-cache"):
+        compared(tmp_path / "file")
+
+
+def test_a_full_disk_costs_the_entry_not_the_result(tmp_path, monkeypatch):
+    def full(self, path):
+        raise FileError("Cannot write 'x': No space left on device.")
+
+    monkeypatch.setattr(ua.Signature, "save", full)
+    with pytest.warns(UnalignedWarning, match="Not kept in the cache: .*No space left"):
+        result = compared(tmp_path)
+    assert np.array_equal(result.distances, ua.compare(clouds(), n_eigenvalues=9).distances)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "end"),
+    [
+        ("linux", "XDG_CACHE_HOME", "there/unaligned"),
+        ("linux", None, ".cache/unaligned"),
+        ("darwin", None, "Library/Caches/unaligned"),
+        ("win32", "LOCALAPPDATA", "there/unaligned"),
+    ],
+)
+def test_the_default_folder_is_the_platforms(monkeypatch, platform, variable, end):
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "/there")
+    monkeypatch.setattr(cache.sys, "platform", platform)
+    assert cache.default_folder().as_posix().endswith(end)

@@ -1,0 +1,396 @@
+"""Signatures kept in one file, searched, and safe with whatever happens to the file."""
+
+import json
+import multiprocessing
+import shutil
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.errors import (
+    FileError,
+    InputError,
+    InputTypeError,
+    RecipeMismatchError,
+    StoreError,
+)
+from unaligned.store import _file
+
+K = 12
+
+
+def cloud(seed, n_features=3, n_samples=60):
+    return np.random.default_rng(seed).normal(size=(n_samples, n_features))
+
+
+def described(seed, name=None, **options):
+    data = ua.Dataset(cloud(seed), name=name or f"cloud {seed}")
+    return ua.signature(data, **{"n_eigenvalues": K, **options})
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = ua.Store(tmp_path / "references.db")
+    for seed in range(6):
+        tags = {"half": "first" if seed < 3 else "second", "seed": seed}
+        store.add(described(seed), tags=tags)
+    return store
+
+
+def test_a_signature_comes_back_as_it_was(store):
+    kept, back = described(4), store.get("cloud 4")
+    for name in ("values", "eigenvalues", "error_bound"):
+        assert np.array_equal(getattr(back, name), getattr(kept, name))
+    for name in ("recipe", "n_samples", "n_features", "sigma_squared", "name", "fingerprint"):
+        assert getattr(back, name) == getattr(kept, name)
+    assert back.total_error_bound == kept.total_error_bound
+    assert ua.distance(back, kept) == 0
+    assert back.stats["kernel_entries"] == kept.stats["kernel_entries"]
+
+
+def test_names_tags_length_and_membership(store):
+    assert len(store) == 6
+    assert "cloud 2" in store
+    assert "cloud 9" not in store
+    assert 3 not in store
+    assert list(store) == store.names() == [f"cloud {seed}" for seed in range(6)]
+    assert store.names({"half": "second"}) == ["cloud 3", "cloud 4", "cloud 5"]
+    assert store.names({"half": "second", "seed": 4}) == ["cloud 4"]
+    assert store.names({"half": "third"}) == []
+    record = store.records({"seed": 1})[0]
+    assert (record.n_samples, record.n_features, record.n_eigenvalues) == (60, 3, K)
+    assert record.tags == {"half": "first", "seed": "1"}
+    assert repr(store).endswith("references.db', 6 signatures)")
+
+
+def test_tags_of_any_text_are_found_again(store):
+    odd = {'it\'s "odd" $.x': "ä 'q' %"}
+    store.tag("cloud 0", odd)
+    assert store.names(odd) == ["cloud 0"]
+    assert store.names({"half": "first", **odd}) == ["cloud 0"]
+
+
+def test_the_same_again_is_no_change_but_for_tags(store):
+    assert store.add(described(2), tags={"again": "yes"}) is False
+    assert len(store) == 6
+    assert store.records({"again": "yes"})[0].tags["half"] == "first"
+
+
+def test_another_thing_under_a_name_is_refused_or_replaces(store):
+    other = described(77, name="cloud 2")
+    with pytest.raises(InputError, match=r"'cloud 2' is in the store .* its data.*replace"):
+        store.add(other)
+    with pytest.raises(InputError, match=r"differs in tol\."):
+        store.add(described(2, tol=1e-6))
+    assert store.get("cloud 2").fingerprint == described(2).fingerprint
+    assert store.add(other, replace=True) is True
+    assert store.get("cloud 2").fingerprint == other.fingerprint
+    assert len(store) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"gamma": 1e-5}, "gamma: 1e-05, here 1e-08"),
+        ({"n_eigenvalues": 9}, "n_eigenvalues: 9, here 12"),
+        ({"bandwidth": 3.0}, "bandwidth: 3.0, here 'median'"),
+        ({"preprocess": ["standardize"]}, r"preprocess: \('standardize',\), here \(\)"),
+    ],
+)
+def test_another_recipe_is_refused_with_what_differs(store, options, told):
+    odd = described(9, **options)
+    with pytest.raises(RecipeMismatchError, match=f"'cloud 9' cannot join this store.*{told}"):
+        store.add(odd)
+    with pytest.raises(RecipeMismatchError, match=f"does not fit the store.*{told}"):
+        store.nearest(odd)
+    assert len(store) == 6
+
+
+def test_the_only_signature_may_be_replaced_by_one_of_another_recipe(tmp_path):
+    store = ua.Store(tmp_path / "one.db")
+    assert store.options == {}
+    assert store.recipe is None
+    store.add(described(0))
+    store.add(described(0, gamma=1e-4), replace=True)
+    assert store.recipe.gamma == 1e-4
+
+
+def test_options_make_signatures_that_fit(store):
+    assert store.recipe == described(0).recipe
+    assert store.add(ua.signature(cloud(50, n_features=9), **store.options), name="wider")
+
+
+@pytest.mark.parametrize("kind", ["distances", "affinity", "spd"])
+def test_options_fit_kinds_without_points_too(tmp_path, kind):
+    store = ua.Store(tmp_path / f"{kind}.db")
+    apart = np.linalg.norm(cloud(0)[:, None] - cloud(0), axis=2)
+    matrix = apart if kind == "distances" else np.exp(-(apart**2))
+    data = ua.Dataset(matrix, kind=kind, name=kind)
+    store.add(ua.signature(data, n_eigenvalues=8))
+    assert store.nearest(data)[0].distance == 0
+
+
+def test_what_is_no_signature_or_has_no_name_is_refused(store):
+    with pytest.raises(InputTypeError, match=r"keeps signatures, not ndarray of shape \(60, 3\)"):
+        store.add(cloud(0))
+    with pytest.raises(InputError, match="needs a name"):
+        store.add(replace(described(0), name=None))
+    with pytest.raises(InputTypeError, match="tags='liver' must be a dict"):
+        store.add(described(9), tags="liver")
+
+
+def test_removing(store):
+    store.remove("cloud 0", "cloud 3")
+    assert store.names() == ["cloud 1", "cloud 2", "cloud 4", "cloud 5"]
+    with pytest.raises(InputError, match=r"no signature 'cloud 0'. Did you mean 'cloud"):
+        store.remove("cloud 1", "cloud 0")
+    assert "cloud 1" in store, "all of them or none"
+    assert len(store.nearest(described(3), k=99)) == 4
+
+
+def test_a_failed_batch_leaves_nothing(store):
+    with pytest.raises(RecipeMismatchError, match="gamma"):
+        store.extend([described(20), described(21, gamma=1.0)])
+    assert "cloud 20" not in store
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nearest_equals_brute_force(store, seed):
+    new = described(100 + seed)
+    found = store.nearest(new, k=4)
+    brute = sorted((ua.distance(new, store.get(name)), name) for name in store)
+    assert [near.name for near in found] == [name for _, name in brute[:4]]
+    assert np.allclose([near.distance for near in found], [d for d, _ in brute[:4]], rtol=1e-14)
+    bound = new.total_error_bound + store.get(found[0].name).total_error_bound
+    assert found[0].error_bound == bound
+
+
+def test_nearest_of_many_scans_by_blocks(tmp_path):
+    rng = np.random.default_rng(0)
+    first = described(0)
+    store = ua.Store(tmp_path / "many.db")
+    spectra = np.sort(rng.uniform(size=(5000, K)))[:, ::-1]
+    many = [
+        replace(first, name=str(i), spectrum=replace(first.spectrum, eigenvalues=row.copy()))
+        for i, row in enumerate(spectra)
+    ]
+    assert store.extend(many) == 5000
+    distances = np.linalg.norm(np.log(spectra + 1e-8) - first.values, axis=1)
+    order = np.argsort(distances)[:10]
+    found = store.nearest(first, k=10)
+    assert [int(near.name) for near in found] == order.tolist()
+    assert np.allclose([near.distance for near in found], distances[order], rtol=1e-13)
+
+
+def test_nearest_takes_data_and_tags(store):
+    assert store.nearest(cloud(5), k=1)[0].name == "cloud 5"
+    first = store.nearest(cloud(5), tags={"half": "first"}, k=9)
+    assert {near.name for near in first} == {"cloud 0", "cloud 1", "cloud 2"}
+    with pytest.raises(InputError, match="has the tags half=third"):
+        store.nearest(cloud(5), tags={"half": "third"})
+    with pytest.raises(InputError, match="k=0 must be at least 1"):
+        store.nearest(cloud(5), k=0)
+
+
+@pytest.mark.parametrize("how", ["mean", "min", "max"])
+def test_groups_are_ranked_by_their_aggregate(store, how):
+    new = described(8)
+    groups = store.nearest(new, aggregate=how, by="half")
+    expected = {
+        half: getattr(np, how)(
+            [ua.distance(new, store.get(name)) for name in store.names({"half": half})]
+        )
+        for half in ("first", "second")
+    }
+    assert [group.name for group in groups] == sorted(expected, key=expected.get)
+    for group in groups:
+        assert group.distance == pytest.approx(expected[group.name], rel=1e-14)
+        assert (group.n_references, group.tags) == (3, {"half": group.name})
+        assert group.error_bound >= new.total_error_bound
+    everything = store.nearest(new, aggregate=how)
+    assert (len(everything), everything[0].n_references) == (1, 6)
+
+
+def test_groups_that_make_no_sense_are_refused(store):
+    with pytest.raises(InputError, match="say aggregate="):
+        store.nearest(cloud(0), by="half")
+    with pytest.raises(InputError, match="'organ' makes no groups"):
+        store.nearest(cloud(0), by="organ", aggregate="mean")
+    with pytest.raises(InputError, match="Did you mean 'mean'"):
+        store.nearest(cloud(0), aggregate="meen")
+
+
+def test_an_empty_store_says_how_to_fill_it(tmp_path):
+    store = ua.Store(tmp_path / "empty.db")
+    with pytest.raises(InputError, match=r"The store is empty. Add signatures"):
+        store.nearest(described(0))
+
+
+def test_export_to_every_format(store, tmp_path):
+    import pandas as pd
+
+    assert store.export(tmp_path / "out.csv") == 6
+    table = pd.read_csv(tmp_path / "out.csv", index_col="name", float_precision="round_trip")
+    assert table.loc["cloud 3", "tag:half"] == "second"
+    values = table.loc["cloud 3", [f"v{i + 1}" for i in range(K)]].to_numpy(float)
+    assert np.array_equal(values, described(3).values)
+    assert store.export(tmp_path / "out.json", tags={"half": "second"}) == 3
+    rows = json.loads((tmp_path / "out.json").read_text())
+    assert rows[0]["recipe"]["gamma"] == 1e-8
+    assert np.array_equal(rows[0]["eigenvalues"], described(3).eigenvalues)
+    store.export(tmp_path / "out.npz")
+    with np.load(tmp_path / "out.npz") as arrays:
+        assert arrays["values"].shape == (6, K)
+        assert arrays["names"].tolist() == store.names()
+    with pytest.raises(InputError, match=r"'.txt' is not known.*\.csv, \.json, \.npz"):
+        store.export(tmp_path / "out.txt")
+
+
+def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path):
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE mine (x)")
+    db.close()
+    text = tmp_path / "text.db"
+    text.write_text("name,value\n" * 100)
+    for path, told in ((other, "database of something else"), (text, "not a store of signatures")):
+        before = path.read_bytes()
+        with pytest.raises(FileError, match=told):
+            ua.Store(path)
+        assert path.read_bytes() == before
+    with pytest.raises(FileError, match="cannot be opened"):
+        ua.Store(tmp_path)
+    with pytest.raises(FileError, match="cannot be opened"):
+        ua.Store(tmp_path / "nowhere" / "a.db")
+    with pytest.raises(FileError, match=r"There is no store .*unaligned describe"):
+        ua.Store(tmp_path / "missing.db", create=False)
+    assert not (tmp_path / "missing.db").exists()
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.9, 0.999])
+def test_a_truncated_store_is_refused_and_left_alone(store, tmp_path, share):
+    whole = store.path.read_bytes()
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(whole[: int(share * len(whole))])
+    before = broken.read_bytes()
+    with pytest.raises(FileError, match="damaged"):
+        ua.Store(broken)
+    assert broken.read_bytes() == before
+
+
+def test_damaged_rows_are_named(store):
+    with sqlite3.connect(store.path) as db:
+        db.execute("UPDATE spectra SET lower = x'00'")
+    db.close()
+    with pytest.raises(FileError, match="row of 'cloud 1' is damaged"):
+        store.get("cloud 1")
+
+
+def test_a_newer_version_is_refused(store):
+    with sqlite3.connect(store.path) as db:
+        db.execute(f"PRAGMA user_version = {_file.VERSION + 1}")
+    db.close()
+    with pytest.raises(FileError, match=r"has version 3, .* up to 2. Update unaligned"):
+        ua.Store(store.path)
+    with pytest.raises(FileError, match="Update unaligned"):
+        store.names()
+
+
+VERSION_1 = """CREATE TABLE signatures (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, fingerprint TEXT NOT NULL,
+    n_samples INTEGER NOT NULL, n_features INTEGER NOT NULL, n_eigenvalues INTEGER NOT NULL,
+    error_bound REAL NOT NULL, recipe TEXT NOT NULL, details TEXT NOT NULL, tags TEXT NOT NULL,
+    version TEXT NOT NULL, created TEXT NOT NULL, vector BLOB NOT NULL,
+    eigenvalues BLOB NOT NULL, lower BLOB NOT NULL, upper BLOB NOT NULL)"""
+
+
+def as_version_1(path, old):
+    """Write the contents of a store as version 1 did, in one table."""
+    with sqlite3.connect(path) as db:
+        rows = db.execute(
+            """SELECT s.*, v.data, p.eigenvalues, p.lower, p.upper
+            FROM signatures s JOIN vectors v USING (id) JOIN spectra p USING (id)"""
+        ).fetchall()
+    db.close()
+    with sqlite3.connect(old) as db:
+        db.execute(VERSION_1)
+        db.executemany(f"INSERT INTO signatures VALUES ({', '.join('?' * 16)})", rows)
+        db.execute(f"PRAGMA application_id = {_file._APPLICATION}")
+        db.execute("PRAGMA user_version = 1")
+    db.close()
+
+
+def test_an_older_version_is_brought_up_to_date(store, tmp_path):
+    old = tmp_path / "old.db"
+    as_version_1(store.path, old)
+    migrated = ua.Store(old)
+    assert migrated.records() == store.records()
+    assert np.array_equal(migrated.get("cloud 5").values, store.get("cloud 5").values)
+    assert migrated.nearest(cloud(2), k=3) == store.nearest(cloud(2), k=3)
+    migrated.remove("cloud 2")
+    migrated.add(described(30))
+    assert len(ua.Store(old)) == 6
+
+
+def test_a_migration_that_fails_leaves_the_old_version(store, tmp_path, monkeypatch):
+    old = tmp_path / "old.db"
+    as_version_1(store.path, old)
+    monkeypatch.setattr(_file, "_FROM_1_TO_2", (*_file._FROM_1_TO_2, "SELECT nonsense"))
+    with pytest.raises(StoreError, match="no such column: nonsense"):
+        ua.Store(old)
+    monkeypatch.undo()
+    assert ua.Store(old).names() == store.names()
+
+
+def write_some(path, numbers):
+    store = ua.Store(path)
+    first = described(0)
+    for number in numbers:
+        store.add(replace(first, name=f"{number}"))
+        store.nearest(first, k=1)
+
+
+def test_several_processes_write_and_read_at_once(tmp_path):
+    path = tmp_path / "shared.db"
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=write_some, args=(path, range(start, 90, 3))) for start in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert sorted(map(int, ua.Store(path).names())) == list(range(90))
+    assert [p.name for p in tmp_path.iterdir()] == ["shared.db"], "one file, nothing beside it"
+
+
+def test_a_store_that_another_holds_says_so(store, monkeypatch):
+    monkeypatch.setattr(_file, "_PATIENCE", 0.05)
+    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match="held by another process"):
+        store.add(described(40))
+    holder.close()
+    assert store.add(described(40))
+
+
+def test_a_store_can_be_copied_and_read_where_nothing_may_be_written(store, tmp_path):
+    folder = tmp_path / "read only"
+    folder.mkdir()
+    copy = folder / "copy.db"
+    shutil.copy(store.path, copy)
+    copy.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        assert ua.Store(copy, create=False).nearest(cloud(1), k=1)[0].name == "cloud 1"
+    finally:
+        folder.chmod(0o755)
+
+
+def test_it_works_in_a_with_statement(store):
+    with ua.Store(store.path) as same:
+        assert len(same) == 6
