@@ -168,7 +168,7 @@ def reproduce(
     same command is given again.
     """
     from . import experiments
-    from .experiments.base import reproduce as run
+    from .experiments.run import reproduce as run
 
     cls = experiments.find(name)
     settings = dict(cls.full if full else cls.quick, seed=seed)

@@ -18,7 +18,7 @@ import unaligned as ua
 from .. import figures
 from .._check import FloatArray
 from ..data.shapes import torus2, torus3
-from .base import Claim, Row, summary
+from .base import Claim, Row, Stage, summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,12 +53,15 @@ class Method:
         Whether it reads signatures, which are then computed once for all such methods.
     options
         Options of the distance.
+    n_samples
+        Take so many points only; None takes all.
     """
 
     label: str
     distance: str
     spectral: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    n_samples: int | None = None
 
 
 def four_tori(angles: Mapping[str, FloatArray], radius_scale: float) -> dict[str, FloatArray]:
@@ -75,16 +78,37 @@ def measure(
     methods: Iterable[Method], clouds: Mapping[str, FloatArray], recipe: Mapping[str, Any]
 ) -> list[Row]:
     """Return the distance of every pair by every method."""
-    signatures = {name: ua.signature(points, **recipe) for name, points in clouds.items()}
+    methods = list(methods)
+    signatures = {}
+    if any(method.spectral for method in methods):
+        signatures = {name: ua.signature(points, **recipe) for name, points in clouds.items()}
     rows: list[Row] = []
     for method in methods:
-        data: Mapping[str, Any] = signatures if method.spectral else clouds
+        # Points are drawn independently, so the first ones are a smaller sample.
+        data: Mapping[str, Any] = (
+            signatures
+            if method.spectral
+            else {name: points[: method.n_samples] for name, points in clouds.items()}
+        )
         found = ua.compare(data, distance=method.distance, progress=False, **method.options)
         rows += [
             {"method": method.distance, "pair": ",".join(pair), "distance": found[pair]}
             for pair in PAIRS
         ]
     return rows
+
+
+def stages(methods: Sequence[Method], scales: Sequence[float]) -> list[Stage]:
+    """Return a stage for those that read signatures, and one for each other method."""
+    spectral = tuple(method.distance for method in methods if method.spectral)
+    others = [(method.distance,) for method in methods if not method.spectral]
+    return [Stage(names, scales) for names in (spectral, *others) if names]
+
+
+def within(methods: Sequence[Method], names: Iterable[str]) -> list[Method]:
+    """Return the methods of these names, in their own order."""
+    wanted = set(names)
+    return [method for method in methods if method.distance in wanted]
 
 
 def mean_curves(table: pd.DataFrame, method: str) -> dict[str, FloatArray]:
@@ -98,9 +122,12 @@ def crossing(table: pd.DataFrame, method: str) -> float:
 
     Above it a change of scale is smaller than a change of dimension, so the lower it is the
     more widely a method tells them apart. By linear interpolation; -inf where they do not
-    cross within the measured range, inf where scale is the larger one from the start.
+    cross within the measured range, inf where scale is the larger one from the start, NaN where
+    the method was not run.
     """
     curves = mean_curves(table, method)
+    if not curves:
+        return math.nan
     gaps = curves["T2,T2Sc"] - curves["T2,T3Sc"]
     scales = np.sort(table["c"].unique())
     if gaps[-1] >= 0:
@@ -150,12 +177,13 @@ def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
             rows = means[means["pair"] == ",".join(pair)]
             mean, std = rows["mean"].to_numpy(), rows["std"].to_numpy()
             lines.append(figures.Curve(_tex(pair), mean, std, dashed))
-        scales = np.sort(table["c"].unique())
+        scales = np.sort(means["c"].unique())
         figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
     for panel in axes[::3]:  # the first of each row
         panel.set_ylabel("distance")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(PAIRS), frameon=False)
+    columns = min(len(PAIRS), 3 * len(methods))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
 
 
