@@ -96,6 +96,7 @@ class Experiment(ABC):
     quick: ClassVar[dict[str, Any]]
     full: ClassVar[dict[str, Any]]
     quantities: ClassVar[tuple[str, ...]] = ("distance",)
+    tabulated: ClassVar[bool] = True  # whether RESULTS.md shows the means that NAME.csv has
 
     n_trials: int = 1
     seed: int = 0

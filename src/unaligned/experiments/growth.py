@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from .._check import FloatArray
 from .results import markdown_table
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 HOUR = 3600.0
 _STATUS = Path("/proc/self/status")
 _LARGEST = 3  # sizes that a power law is fitted to: small ones have overheads of their own
+_NOISE = 32.0  # MiB: what an allocator keeps or gives back as it likes
 _PAUSE = 0.01  # seconds between two looks at the memory
 
 
@@ -73,21 +76,27 @@ class PowerLaw:
         return float((level / self.factor) ** (1.0 / self.exponent))
 
 
-def fit(sizes: pd.Series[float], values: pd.Series[float]) -> PowerLaw | None:
-    """Return the least-squares line of log y on log N; None with fewer than two points above 0.
+def fit(
+    sizes: Sequence[float] | FloatArray,
+    values: Sequence[float] | FloatArray,
+    *,
+    least: float = 0.0,
+) -> PowerLaw | None:
+    """Return the least-squares line of log y on log N, over the y above `least`.
+
+    None where fewer than two are.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> fit(pd.Series([10.0, 100.0]), pd.Series([2.0, 200.0]))
-    PowerLaw(factor=0.02, exponent=2.0)
+    >>> round(fit([10.0, 100.0], [2.0, 200.0]).at(1000.0))
+    20000
     """
     x, y = np.asarray(sizes, dtype=float), np.asarray(values, dtype=float)
-    x, y = x[y > 0], y[y > 0]
+    x, y = x[y > least], y[y > least]
     if x.size < 2:
         return None
     slope, intercept = np.polyfit(np.log(x), np.log(y), 1)
-    return PowerLaw(round(math.exp(intercept), 15), round(float(slope), 12))
+    return PowerLaw(math.exp(intercept), float(slope))
 
 
 @dataclass(frozen=True)
@@ -119,12 +128,13 @@ def grow(table: pd.DataFrame, method: str) -> Growth:
     """Return how one method's time and memory grow over its largest sizes."""
     means = table[table["method"] == method].groupby("N")[["seconds", "mebibytes"]].mean()
     last = means.iloc[-_LARGEST:]
-    sizes = last.index.to_series()
+    sizes = last.index.to_numpy(dtype=float)
+    seconds, mebibytes = (last[name].to_numpy() for name in ("seconds", "mebibytes"))
     return Growth(
-        float(sizes.iloc[-1]),
-        float(last["seconds"].iloc[-1]),
-        fit(sizes, last["seconds"]),
-        fit(sizes, last["mebibytes"]),
+        float(sizes[-1]),
+        float(seconds[-1]),
+        fit(sizes, seconds),
+        fit(sizes, mebibytes, least=_NOISE),
     )
 
 
@@ -148,8 +158,8 @@ def limits_table(growth: dict[str, Growth], labels: dict[str, str], gibibytes: f
 
 
 def _power(law: PowerLaw | None) -> str:
-    return "not measured" if law is None else f"N^{law.exponent:.2f}"
+    return "too little to tell" if law is None else f"N^{law.exponent:.2f}"
 
 
 def _size(size: float) -> str:
-    return f"{size:,.2g}" if math.isfinite(size) else "no growth seen"
+    return f"{float(f'{size:.2g}'):,.0f}" if math.isfinite(size) else "not foreseen"

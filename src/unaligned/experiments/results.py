@@ -82,7 +82,7 @@ def _results(
         "",
         *(line for note in notes for line in (note, "")),
     ]
-    for quantity, frame in means.items():
+    for quantity, frame in means.items() if experiment.tabulated else ():
         lines += [f"Mean ± standard deviation over the trials, {quantity}:", ""]
         lines += [*_mean_table(frame, experiment.variable), ""]
     return "\n".join(lines)
@@ -90,12 +90,10 @@ def _results(
 
 def _command(experiment: Experiment, methods: Sequence[str]) -> str:
     """Return the command that makes these results."""
+    same = {"n_trials": experiment.n_trials, "seed": experiment.seed}
     modes = {"full": experiment.full, "quick": experiment.quick}
-    settings = {**experiment.settings(), "n_trials": experiment.n_trials}
     chosen = [
-        name
-        for name, mode in modes.items()
-        if all(settings[key] == value for key, value in mode.items() if key != "n_trials")
+        name for name, mode in modes.items() if type(experiment)(**{**mode, **same}) == experiment
     ]
     parts = ["unaligned reproduce", experiment.name]
     parts += [f"--{chosen[0]}"] if chosen else []
