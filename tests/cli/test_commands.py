@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import unaligned as ua
 from unaligned import cli
 from unaligned.errors import AccuracyWarning, NotApplicableError
-from unaligned.experiments import tori
+from unaligned.experiments import EXPERIMENTS, tori
 
-TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0)}
+TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0), "rounds": 5}
 
 
 def run(*arguments):
@@ -84,9 +84,35 @@ def test_reproduce_prints_verdicts_and_files(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
+def test_methods_can_be_picked_and_left_out(tmp_path):
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--without", "gromov-wasserstein,imd")
+    assert found.exit_code == 0, found.stderr
+    table = (tmp_path / "trials.csv").read_text()
+    assert "geometry-score" in table
+    assert "gromov-wasserstein" not in table
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "les, imd")
+    assert "--only les,imd" in (tmp_path / "RESULTS.md").read_text()
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "lse")
+    assert found.exit_code == 2
+    assert "only='lse' is not known. Did you mean 'les'?" in found.stderr
+
+
+@pytest.mark.usefixtures("tiny")
+def test_quick_and_full_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("reproduce", "tori", "--only", "les")
+    run("reproduce", "tori", "--full", "--only", "les")
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {"tori", "tori-full"}
+
+
+def test_help_names_every_experiment():
+    assert set(cli._EXPERIMENTS.replace(" or ", ", ").split(", ")) == set(EXPERIMENTS)
+
+
+@pytest.mark.usefixtures("tiny")
 def test_full_quick_and_trials_say_how_many(tmp_path):
     def trials(*options):
-        found = run("reproduce", "tori", "--out", str(tmp_path), *options)
+        found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "les", *options)
         assert found.exit_code == 0, found.stderr
         return (tmp_path / "RESULTS.md").read_text()
 

@@ -95,11 +95,10 @@ class Advice:
     @property
     def best(self) -> float:
         """The steady level with the lowest worst crossing; the default where it is as good."""
-        allowed = {k: v for k, v in self.worst.items() if k not in self.unsteady}
-        lowest = min(allowed.values(), default=math.inf)
-        if allowed.get(self.default, math.inf) <= lowest + _RESOLUTION:
-            return self.default
-        return min(allowed or self.worst, key=self.worst.__getitem__)
+        allowed = {k: v for k, v in self.worst.items() if k not in self.unsteady} or self.worst
+        lowest = min(allowed, key=allowed.__getitem__)
+        as_good = allowed.get(self.default, math.inf) <= allowed[lowest] + _RESOLUTION
+        return self.default if as_good else lowest
 
     @property
     def keep(self) -> bool:
@@ -128,12 +127,13 @@ def recommend(found: Sequence[Finding], factor: str, default: Condition) -> Advi
         if finding.varies(factor, noise=finding.condition.noise):
             levels.setdefault(float(getattr(finding.condition, factor)), []).append(finding)
     # Only the default has been through the strongest noises: not to be held against it.
-    common = set.intersection(*({f.condition.noise for f in rows} for rows in levels.values()))
+    seen = [{f.condition.noise for f in rows} for rows in levels.values()]
+    common = set.intersection(*seen) if seen else set()
     levels = {
         level: [f for f in rows if f.condition.noise in common]
         for level, rows in sorted(levels.items())
     }
-    if len(levels) < 2:
+    if len(levels) < 2 or not common:
         return None
     worst = {level: max(f.crossing for f in rows) for level, rows in levels.items()}
     least = min((noise for noise in common if noise), default=None)
