@@ -61,6 +61,12 @@ def test_a_trend_that_breaks_in_one_step_fails_and_is_named():
     assert "not monotone: d(T3,T3Sc) in 1 of 4 steps, by up to 0.5" in broken.measured
 
 
+def test_one_value_of_c_shows_no_trend():
+    table = made_up(1.0, 1.0, methods=["les", "imd"])
+    claims = Tori().claims(table[table["c"] == 1.0])
+    assert [c.passed for c in claims if "as c falls" in c.expected] == [None, None]
+
+
 def test_verdicts_follow_the_data():
     names = Tori().methods
     good = {c.expected[:25]: c.passed for c in Tori().claims(made_up(1.0, 2.0, methods=names))}

@@ -123,7 +123,7 @@ def _no_trend(table: pd.DataFrame, method: Method) -> Claim:
         f"{method.label}: does not show the four trends as c falls (only LES, GW and IMD (our "
         "approach) do)",
         found.measured,
-        not found.passed,
+        None if found.passed is None else not found.passed,
     )
 
 
