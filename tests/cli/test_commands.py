@@ -188,7 +188,7 @@ def test_a_bad_command_of_the_program_leaves_no_traceback():
     )
     assert found.returncode == 2
     assert "Traceback" not in found.stderr
-    assert "Choose one of: tori, aligned" in found.stderr
+    assert "Choose one of: tori, scaling" in found.stderr
 
 
 def test_a_full_disk_is_one_line(monkeypatch):

@@ -7,24 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _check
+from .._check import FloatArray
 from ..data.shapes import torus_angles
-from .base import Claim, Experiment, Row, Stage, Task
-from .radii import (
-    SCALES,
-    Method,
-    crossing,
-    draw_panels,
-    four_tori,
-    measure,
-    say_crossing,
-    stages,
-    trend_claim,
-    within,
-)
+from .base import Claim, Task
+from .radii import TORI, Method, RadiiExperiment, crossings, trend_claim, within
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 # Rounding of two logarithms, far below any distance here.
 _ROUNDING = 1e-6
@@ -32,7 +21,7 @@ _WIDE, _NARROW = ("log-euclidean", "affine-invariant"), ("euclidean", "spectral-
 
 
 @dataclass(frozen=True)
-class Aligned(Experiment):
+class Aligned(RadiiExperiment):
     """Four tori of the same angles, so that row i is the same point of each.
 
     N = 100 as in the paper, to keep W positive definite; K = N, since Proposition 1 is about
@@ -42,13 +31,10 @@ class Aligned(Experiment):
 
     name: ClassVar[str] = "aligned"
     title: ClassVar[str] = "Tori with known correspondence (Appendix B.3)"
-    variable: ClassVar[str] = "c"
     quick: ClassVar[dict[str, Any]] = {"n_trials": 10}
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 
     n_samples: int = 100
-    gamma: float = 1e-8
-    scales: tuple[float, ...] = SCALES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,17 +53,14 @@ class Aligned(Experiment):
             Method("IMD (our approach)", "imd-diffusion", spectral=True),
         )
 
-    def stages(self) -> list[Stage]:
-        """Return all methods at all scales."""
-        return stages(self.panels, self.scales)
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """All eigenvalues, and exact ones: Proposition 1 is about them, and N is small."""
+        return {"n_eigenvalues": self.n_samples, "gamma": self.gamma, "solver": "exact"}
 
-    def run_task(self, task: Task) -> list[Row]:
-        """Couple the four tori by their angles, and measure all pairs."""
-        angles = torus_angles(self.n_samples, rng=task.trial_rng())
-        clouds = four_tori(dict.fromkeys(("T2", "T2Sc", "T3", "T3Sc"), angles), task.value)
-        # Proposition 1 is about exact spectra; at this size they cost milliseconds.
-        recipe = {"n_eigenvalues": self.n_samples, "gamma": self.gamma, "solver": "exact"}
-        return measure(within(self.panels, task.methods), clouds, recipe)
+    def angles(self, task: Task) -> dict[str, FloatArray]:
+        """Return the same angles for every torus, so that row i is the same point of each."""
+        return dict.fromkeys(TORI, torus_angles(self.n_samples, rng=task.trial_rng()))
 
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return Proposition 1 in every pair, the trends and the crossings."""
@@ -89,10 +72,6 @@ class Aligned(Experiment):
         if there >= {"spectral-gw", "imd-diffusion"}:
             claims.append(_size_observation(table))
         return claims
-
-    def draw(self, table: pd.DataFrame) -> Figure:
-        """Return the figure of Appendix B.3 with LES and IMD (our approach) beside it."""
-        return draw_panels(table, within(self.panels, table["method"]))
 
 
 def _side_by_side(table: pd.DataFrame) -> pd.DataFrame:
@@ -117,8 +96,7 @@ def _bound_claim(table: pd.DataFrame) -> Claim:
 
 
 def _width_claim(table: pd.DataFrame, methods: Sequence[Method]) -> Claim:
-    found = {method.distance: crossing(table, method.distance) for method in methods}
-    told = ", ".join(f"{m.label} {say_crossing(found[m.distance])}" for m in methods)
+    found, told = crossings(table, methods)
     complete = set(_WIDE + _NARROW) <= set(found)
     return Claim(
         "Appendix B.3",

@@ -7,9 +7,10 @@ T2 and T3 are fixed, the smallest radius of T2Sc and T3Sc is scaled by c (Append
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,8 +18,8 @@ import unaligned as ua
 
 from .. import figures
 from .._check import FloatArray
-from ..data.shapes import torus2, torus3
-from .base import Claim, Row, Stage, summary
+from ..data.shapes import torus2, torus3, torus_angles
+from .base import Claim, Experiment, Row, Stage, Task, summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ PAIRS = {
     ("T2", "T3Sc"): True,
     ("T3", "T2Sc"): True,
 }
+TORI = ("T2", "T2Sc", "T3", "T3Sc")
 RISING = ("T2,T2Sc", "T3,T3Sc", "T3,T2Sc")
 FALLING = ("T2,T3Sc",)
 
@@ -98,17 +100,51 @@ def measure(
     return rows
 
 
-def stages(methods: Sequence[Method], scales: Sequence[float]) -> list[Stage]:
-    """Return a stage for those that read signatures, and one for each other method."""
-    spectral = tuple(method.distance for method in methods if method.spectral)
-    others = [(method.distance,) for method in methods if not method.spectral]
-    return [Stage(names, scales) for names in (spectral, *others) if names]
-
-
 def within(methods: Sequence[Method], names: Iterable[str]) -> list[Method]:
     """Return the methods of these names, in their own order."""
     wanted = set(names)
     return [method for method in methods if method.distance in wanted]
+
+
+@dataclass(frozen=True)
+class RadiiExperiment(Experiment):
+    """Four tori at every scale c, their distances by the methods of the panels."""
+
+    variable: ClassVar[str] = "c"
+
+    n_samples: int = 3000
+    gamma: float = 1e-8
+    scales: tuple[float, ...] = SCALES
+
+    @property
+    @abstractmethod
+    def panels(self) -> tuple[Method, ...]:
+        """The methods in the order of the figure."""
+
+    @property
+    @abstractmethod
+    def recipe(self) -> dict[str, Any]:
+        """The options of the signatures."""
+
+    def angles(self, task: Task) -> dict[str, FloatArray]:
+        """Return the angles of every torus, sampled independently."""
+        rng = task.rng()
+        return {name: torus_angles(self.n_samples, rng=rng) for name in TORI}
+
+    def stages(self) -> list[Stage]:
+        """Return a stage for those that read signatures, and one for each other method."""
+        spectral = tuple(method.distance for method in self.panels if method.spectral)
+        others = [(method.distance,) for method in self.panels if not method.spectral]
+        return [Stage(names, self.scales) for names in (spectral, *others) if names]
+
+    def run_task(self, task: Task) -> list[Row]:
+        """Measure all pairs of the four tori."""
+        clouds = four_tori(self.angles(task), task.value)
+        return measure(within(self.panels, task.methods), clouds, self.recipe)
+
+    def draw(self, table: pd.DataFrame) -> Figure:
+        """Return a panel per method that was run."""
+        return draw_panels(table, within(self.panels, table["method"]))
 
 
 def mean_curves(table: pd.DataFrame, method: str) -> dict[str, FloatArray]:
@@ -145,6 +181,13 @@ def say_crossing(value: float, scales: Sequence[float] = SCALES) -> str:
     if value == math.inf:
         return f"never told apart, not even at c = {max(scales):g}"
     return f"below c = {min(scales):g}" if value == -math.inf else f"c = {value:.3f}"
+
+
+def crossings(table: pd.DataFrame, methods: Sequence[Method]) -> tuple[dict[str, float], str]:
+    """Return the crossing of every method by its name, and all of them in words."""
+    found = {method.distance: crossing(table, method.distance) for method in methods}
+    told = ", ".join(f"{m.label} {say_crossing(found[m.distance])}" for m in methods)
+    return found, told
 
 
 def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:

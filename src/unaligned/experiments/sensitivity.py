@@ -16,7 +16,7 @@ from ..data.shapes import torus_angles
 from .advice import Finding, data_table, find, recipe_table, recommend
 from .base import Claim, Experiment, Row, Stage, Task
 from .conditions import Condition, variations
-from .radii import SCALES, four_tori, say_crossing
+from .radii import SCALES, TORI, four_tori, say_crossing
 from .sensitivity_figure import draw_findings
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ class Sensitivity(Experiment):
     def _clouds(self, task: Task) -> dict[str, FloatArray]:
         """Return the four tori at the largest N; smaller samples are their first points."""
         rng, largest = task.rng(), max(self.n_samples, *self.sizes)
-        names = ("T2", "T2Sc", "T3", "T3Sc")
-        angles = {name: torus_angles(largest, rng=rng) for name in names}
+        angles = {name: torus_angles(largest, rng=rng) for name in TORI}
         return four_tori(angles, task.value)
 
     def _signatures(

@@ -6,30 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _check
-from ..data.shapes import torus_angles
-from .base import Claim, Experiment, Row, Stage, Task
-from .radii import (
-    SCALES,
-    Method,
-    crossing,
-    draw_panels,
-    four_tori,
-    measure,
-    say_crossing,
-    stages,
-    trend_claim,
-    within,
-)
+from .base import Claim
+from .radii import Method, RadiiExperiment, crossings, trend_claim, within
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 _TOLD_APART = 3.0  # times the distance of two samples of one torus
 
 
 @dataclass(frozen=True)
-class Topology(Experiment):
+class Topology(RadiiExperiment):
     """Four tori sampled independently, by LES and by H0, H1 and H2 bottleneck distances.
 
     `--full` is the paper's N = 1000 and 10 trials. A departure in both modes: H2 of all of 1000
@@ -44,15 +31,12 @@ class Topology(Experiment):
 
     name: ClassVar[str] = "topology"
     title: ClassVar[str] = "Tori by persistence diagrams (Appendix B.2)"
-    variable: ClassVar[str] = "c"
     quick: ClassVar[dict[str, Any]] = {"n_trials": 3, "n_samples": 500, "n_landmarks": 200}
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 
     n_samples: int = 1000
     n_landmarks: int = 400
     n_eigenvalues: int = 200
-    gamma: float = 1e-8
-    scales: tuple[float, ...] = SCALES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,17 +55,10 @@ class Topology(Experiment):
             Method(told, "bottleneck-h2", options={"n_landmarks": few}),
         )
 
-    def stages(self) -> list[Stage]:
-        """Return all methods at all scales."""
-        return stages(self.panels, self.scales)
-
-    def run_task(self, task: Task) -> list[Row]:
-        """Sample the four tori anew, and measure all pairs."""
-        rng = task.rng()
-        names = ("T2", "T2Sc", "T3", "T3Sc")
-        angles = {name: torus_angles(self.n_samples, rng=rng) for name in names}
-        recipe = {"n_eigenvalues": self.n_eigenvalues, "gamma": self.gamma}
-        return measure(within(self.panels, task.methods), four_tori(angles, task.value), recipe)
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """K and γ, as for Fig. 1."""
+        return {"n_eigenvalues": self.n_eigenvalues, "gamma": self.gamma}
 
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return what the diagrams capture, and over which range of c."""
@@ -99,10 +76,6 @@ class Topology(Experiment):
             for method, trend in zip(methods, trends, strict=True)
         ]
 
-    def draw(self, table: pd.DataFrame) -> Figure:
-        """Return the figure of Appendix B.2."""
-        return draw_panels(table, within(self.panels, table["method"]))
-
 
 def _captures(table: pd.DataFrame, method: Method) -> Claim:
     """Return whether a change of dimension stands out from two samples of one torus."""
@@ -119,8 +92,7 @@ def _captures(table: pd.DataFrame, method: Method) -> Claim:
 
 
 def _width_claim(table: pd.DataFrame, methods: list[Method]) -> Claim:
-    found = {method.distance: crossing(table, method.distance) for method in methods}
-    told = ", ".join(f"{m.label} {say_crossing(found[m.distance])}" for m in methods)
+    found, told = crossings(table, methods)
     others = [value for name, value in found.items() if name != "les"]
     decided = "les" in found and others
     return Claim(

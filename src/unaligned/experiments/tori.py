@@ -8,24 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _check
-from ..data.shapes import torus_angles
-from .base import Claim, Experiment, Row, Stage, Task
-from .radii import (
-    SCALES,
-    Method,
-    crossing,
-    draw_panels,
-    four_tori,
-    measure,
-    say_crossing,
-    stages,
-    trend_claim,
-    within,
-)
+from .base import Claim
+from .radii import Method, RadiiExperiment, crossings, say_crossing, trend_claim, within
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 # The methods that show the expected trends according to the paper; the others do not.
 _TRENDS = ("les", "gromov-wasserstein", "imd-diffusion")
@@ -38,7 +25,7 @@ _SMALL_CHANGE = 0.8  # the smallest scale that still is a small change of radius
 
 
 @dataclass(frozen=True)
-class Tori(Experiment):
+class Tori(RadiiExperiment):
     """Four tori sampled independently, their distances against the scale c of a radius.
 
     `--full` is the paper's setting. `--quick` has fewer trials, and takes the two slow peers at
@@ -55,14 +42,10 @@ class Tori(Experiment):
 
     name: ClassVar[str] = "tori"
     title: ClassVar[str] = "Tori: dimension against scale (Section 5.1, Fig. 1)"
-    variable: ClassVar[str] = "c"
     quick: ClassVar[dict[str, Any]] = {"n_trials": 3, "transport_samples": 500, "rounds": 200}
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 
-    n_samples: int = 3000
     n_eigenvalues: int = 200
-    gamma: float = 1e-8
-    scales: tuple[float, ...] = SCALES
     transport_samples: int = 3000
     rounds: int = 2000
 
@@ -87,18 +70,10 @@ class Tori(Experiment):
             Method(f"Gromov-Wasserstein{fewer}", "gromov-wasserstein", False, exact, n),
         )
 
-    def stages(self) -> list[Stage]:
-        """Return all methods at all scales."""
-        return stages(self.panels, self.scales)
-
-    def run_task(self, task: Task) -> list[Row]:
-        """Sample the four tori anew, and measure all pairs."""
-        rng = task.rng()
-        names = ("T2", "T2Sc", "T3", "T3Sc")
-        angles = {name: torus_angles(self.n_samples, rng=rng) for name in names}
-        recipe = {"n_eigenvalues": self.n_eigenvalues, "gamma": self.gamma}
-        methods = within(self.panels, task.methods)
-        return measure(methods, four_tori(angles, task.value), recipe)
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """K and γ."""
+        return {"n_eigenvalues": self.n_eigenvalues, "gamma": self.gamma}
 
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return the paper's trends and crossings, and the stability of LES."""
@@ -109,10 +84,6 @@ class Tori(Experiment):
         if "imd" in set(table["method"]):
             claims.append(_insensitive(table))
         return claims + (_stability_claims(table) if "les" in set(table["method"]) else [])
-
-    def draw(self, table: pd.DataFrame) -> Figure:
-        """Return Fig. 1."""
-        return draw_panels(table, within(self.panels, table["method"]))
 
 
 def _no_trend(table: pd.DataFrame, method: Method) -> Claim:
@@ -128,12 +99,11 @@ def _no_trend(table: pd.DataFrame, method: Method) -> Claim:
 
 
 def _crossing_claims(table: pd.DataFrame, methods: Sequence[Method]) -> list[Claim]:
-    found = {method.distance: crossing(table, method.distance) for method in methods}
+    found, told = crossings(table, methods)
     claims = [_near_paper(m, found[m.distance]) for m in methods if m.distance in _PAPER_CROSSING]
     if "les" not in found:
         return claims
     les = found["les"]
-    told = ", ".join(f"{m.label} {say_crossing(found[m.distance])}" for m in methods)
     others = [found[name] for name in _TRENDS if name in found and name != "les"]
     return [
         Claim(
