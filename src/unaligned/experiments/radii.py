@@ -214,7 +214,8 @@ def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
 
 def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
     """Return one panel per method, as Fig. 1: solid within a dimension, dashed across."""
-    figure, axes = figures.panels(len(methods))
+    columns = 2 if len(methods) == 4 else 3
+    figure, axes = figures.panels(len(methods), columns=columns)
     for panel, method in zip(axes, methods, strict=True):
         means = summary(table[table["method"] == method.distance], "c").sort_values("c")
         lines = []
@@ -224,11 +225,11 @@ def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
             lines.append(figures.Curve(_tex(pair), mean, std, dashed))
         scales = np.sort(means["c"].unique())
         figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
-    for panel in axes[::3]:  # the first of each row
+    for panel in axes[::columns]:  # the first of each row
         panel.set_ylabel("distance")
     handles, labels = axes[0].get_legend_handles_labels()
-    columns = min(len(PAIRS), 3 * len(methods))
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
+    beside = len(PAIRS) if len(methods) > columns else 3
+    figure.legend(handles, labels, loc="outside upper center", ncols=beside, frameon=False)
     return figure
 
 

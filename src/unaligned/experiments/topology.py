@@ -12,8 +12,6 @@ from .radii import Method, RadiiExperiment, crossings, trend_claim, within
 if TYPE_CHECKING:
     import pandas as pd
 
-_TOLD_APART = 3.0  # times the distance of two samples of one torus
-
 
 @dataclass(frozen=True)
 class Topology(RadiiExperiment):
@@ -78,17 +76,14 @@ class Topology(RadiiExperiment):
 
 
 def _captures(table: pd.DataFrame, method: Method) -> Claim:
-    """Return whether a change of dimension stands out from two samples of one torus."""
+    """Return by how much a change of dimension stands out; the paper names no number."""
     rows = table[(table["method"] == method.distance) & (table["c"] == 1.0)]
     means = rows.groupby("pair")["distance"].mean()
-    ratio = means["T2,T3"] / means["T2,T2Sc"] if len(means) else None
-    return Claim(
-        "Appendix B.2",
-        f"{method.label}: captures meaningful differences (bar: d(T2,T3) at least "
-        f"{_TOLD_APART:g} times two samples of T2)",
-        "c = 1 was not run" if ratio is None else f"{ratio:.1f} times",
-        None if ratio is None else bool(ratio >= _TOLD_APART),
-    )
+    told = "c = 1 was not run"
+    if len(means):
+        told = f"d(T2,T3) is {means['T2,T3'] / means['T2,T2Sc']:.1f} times two samples of T2"
+    expected = f"{method.label}: captures meaningful differences between the tori"
+    return Claim("Appendix B.2", expected, told, None)
 
 
 def _width_claim(table: pd.DataFrame, methods: list[Method]) -> Claim:
