@@ -39,7 +39,7 @@ class Sensitivity(Experiment):
 
     Every condition has its own curves against c. The recipe's γ, K and factor are varied on
     clean data and on noisy data, as a setting that is best without noise may be worst with it.
-    All conditions of a trial see the same tori.
+    All conditions of a trial see the same tori. `--quick` has fewer trials and levels.
 
     Attributes
     ----------
@@ -58,7 +58,12 @@ class Sensitivity(Experiment):
     title: ClassVar[str] = "What moves LES, and which settings to choose (ours)"
     variable: ClassVar[str] = "c"
     tabulated: ClassVar[bool] = False
-    quick: ClassVar[dict[str, Any]] = {"n_trials": 2}
+    quick: ClassVar[dict[str, Any]] = {
+        "n_trials": 2,
+        "factors": (1.0, 2.0, 4.0),
+        "noises": (0.0, 0.01, 0.1),
+        "outliers": (0.0, 0.01),
+    }
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 
     n_samples: int = 3000
