@@ -48,6 +48,8 @@ def reproduce(
     for stage in stages:
         missing = [task.missing(trials.done) for task in stage]
         told = f"{experiment.name}: {', '.join(stage[0].methods[:3])}"
+        if len({task.value for task in stage}) == 1:
+            told += f" at {experiment.variable} = {stage[0].value:g}"
         engine.run(
             finish, [task for task in missing if task.methods], progress=progress, description=told
         )
