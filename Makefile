@@ -33,9 +33,14 @@ test-all: lint
 bench: $(VENV)/.installed-test
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-reproduce: $(VENV)/.installed
-	$(BIN)/unaligned reproduce tori --quick --out results/tori
-	$(BIN)/unaligned reproduce aligned --quick --out results/aligned
+# The peers of LES need POT, gudhi and ripser.
+$(VENV)/.installed-peers: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[transport,topology]'
+	touch $@
+
+reproduce: $(VENV)/.installed-peers
+	for name in tori scaling topology aligned sensitivity; do \
+		$(BIN)/unaligned reproduce $$name --quick --out results/$$name || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist results .pytest_cache .mypy_cache .ruff_cache

@@ -20,7 +20,7 @@ def files(tmp_path, monkeypatch):
 @pytest.fixture
 def tiny(monkeypatch):
     """Make `reproduce` take a second."""
-    sizes = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0)}
+    sizes = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0), "rounds": 5}
     monkeypatch.setattr(tori.Tori, "quick", {"n_trials": 1, **sizes})
     monkeypatch.setattr(tori.Tori, "full", {"n_trials": 2, **sizes})
     monkeypatch.setattr(aligned.Aligned, "quick", {**aligned.Aligned.quick, "n_samples": 60})

@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 import unaligned as ua
 from unaligned import cli
+from unaligned.cli import paper
 from unaligned.errors import AccuracyWarning, NotApplicableError
+from unaligned.experiments import EXPERIMENTS
 
 
 def run(*arguments):
@@ -76,9 +78,35 @@ def test_reproduce_prints_verdicts_and_files(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
+def test_methods_can_be_picked_and_left_out(tmp_path):
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--without", "gromov-wasserstein,imd")
+    assert found.exit_code == 0, found.stderr
+    table = (tmp_path / "trials.csv").read_text()
+    assert "geometry-score" in table
+    assert "gromov-wasserstein" not in table
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "les, imd")
+    assert "--only les,imd" in (tmp_path / "RESULTS.md").read_text()
+    found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "lse")
+    assert found.exit_code == 2
+    assert "only='lse' is not known. Did you mean 'les'?" in found.stderr
+
+
+@pytest.mark.usefixtures("tiny")
+def test_quick_and_full_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("reproduce", "tori", "--only", "les")
+    run("reproduce", "tori", "--full", "--only", "les")
+    assert {path.name for path in (tmp_path / "results").iterdir()} == {"tori", "tori-full"}
+
+
+def test_help_names_every_experiment():
+    assert set(paper.EXPERIMENT_NAMES.replace(" or ", ", ").split(", ")) == set(EXPERIMENTS)
+
+
+@pytest.mark.usefixtures("tiny")
 def test_full_quick_and_trials_say_how_many(tmp_path):
     def trials(*options):
-        found = run("reproduce", "tori", "--out", str(tmp_path), *options)
+        found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "les", *options)
         assert found.exit_code == 0, found.stderr
         return (tmp_path / "RESULTS.md").read_text()
 
@@ -125,7 +153,7 @@ def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
     def stopped(*_):
         raise KeyboardInterrupt("Stopped by Ctrl-C while tori: 3 of 9 done, and nothing kept.")
 
-    monkeypatch.setattr("unaligned.experiments.base.reproduce", stopped)
+    monkeypatch.setattr("unaligned.experiments.run.reproduce", stopped)
     found = run("reproduce", "tori", "--out", str(tmp_path))
     assert found.exit_code == 130
     assert found.stderr == (
@@ -166,7 +194,7 @@ def test_a_bad_command_of_the_program_leaves_no_traceback():
     )
     assert found.returncode == 2
     assert "Traceback" not in found.stderr
-    assert "Choose one of: tori, aligned" in found.stderr
+    assert "Choose one of: tori, scaling" in found.stderr
 
 
 def test_a_full_disk_is_one_line(monkeypatch):

@@ -7,9 +7,13 @@ import pandas as pd
 import pytest
 
 from unaligned.experiments.aligned import Aligned
-from unaligned.experiments.base import reproduce
 from unaligned.experiments.radii import PAIRS, RISING, Method, crossing, say_crossing, trend_claim
-from unaligned.experiments.tori import METHODS, Tori
+from unaligned.experiments.run import reproduce
+from unaligned.experiments.topology import Topology
+from unaligned.experiments.tori import Tori
+
+for package in ("ot", "gudhi", "ripser"):
+    pytest.importorskip(package, reason="the experiments compare with them")
 
 SCALES = (0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -57,8 +61,14 @@ def test_a_trend_that_breaks_in_one_step_fails_and_is_named():
     assert "not monotone: d(T3,T3Sc) in 1 of 4 steps, by up to 0.5" in broken.measured
 
 
+def test_one_value_of_c_shows_no_trend():
+    table = made_up(1.0, 1.0, methods=["les", "imd"])
+    claims = Tori().claims(table[table["c"] == 1.0])
+    assert [c.passed for c in claims if "as c falls" in c.expected] == [None, None]
+
+
 def test_verdicts_follow_the_data():
-    names = [method.distance for method in METHODS]
+    names = Tori().methods
     good = {c.expected[:25]: c.passed for c in Tori().claims(made_up(1.0, 2.0, methods=names))}
     bad = {c.expected[:25]: c.passed for c in Tori().claims(made_up(2.0, 1.0, methods=names))}
     assert good["LES: d(T2,T2Sc) and d(T2,"]  # crosses at 1/3
@@ -72,16 +82,44 @@ def test_verdicts_follow_the_data():
     assert not found["LES: the standard deviati"]
 
 
+def test_a_peer_with_the_trends_that_the_paper_denies_it_is_a_failed_claim():
+    with_trends = made_up(1.0, 2.0, methods=["imd"])
+    claim = Tori().claims(with_trends)[0]
+    assert claim.expected.startswith("IMD: does not show")
+    assert claim.passed is False
+    with_trends.loc[with_trends["c"] == 0.4, "distance"] = 9.0
+    assert Tori().claims(with_trends)[0].passed is True
+
+
+def test_peers_that_cross_lower_than_les_are_a_failed_claim():
+    methods = ["les", "gromov-wasserstein"]
+    table = made_up(1.0, 2.0, methods=methods)
+    wide = {c.expected[:30]: c for c in Tori().claims(table)}["LES tells dimension from scale"]
+    assert wide.passed is False  # both cross at the same c
+    rows = (table["method"] == "gromov-wasserstein") & (table["pair"] == "T2,T2Sc")
+    table.loc[rows, "distance"] *= 3.0
+    wide = {c.expected[:30]: c for c in Tori().claims(table)}["LES tells dimension from scale"]
+    assert wide.passed is True
+
+
 @pytest.fixture(scope="module")
 def tori(tmp_path_factory):
-    small = Tori(n_trials=2, n_samples=300, n_eigenvalues=100, scales=(0.2, 0.6, 1.0))
+    small = Tori(
+        n_trials=2,
+        n_samples=300,
+        n_eigenvalues=100,
+        scales=(0.2, 0.6, 1.0),
+        transport_samples=100,
+        rounds=10,
+    )
     return reproduce(small, tmp_path_factory.mktemp("tori"), progress=False)
 
 
 def test_small_tori_already_show_the_trends_of_the_paper(tori):
-    trends = [claim for claim in tori.claims if "as c falls" in claim.expected]
-    assert len(trends) == len(METHODS)
-    assert all(claim.passed for claim in trends)
+    trends = {c.expected.split(":")[0]: c for c in tori.claims if ": as c falls" in c.expected}
+    assert trends["LES"].passed
+    assert trends["IMD (our approach)"].passed
+    assert "Gromov-Wasserstein, N = 100" in trends
 
 
 def test_les_crosses_lower_than_imd(tori):
@@ -90,9 +128,53 @@ def test_les_crosses_lower_than_imd(tori):
 
 def test_the_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
     figure = tori.experiment.draw(tori.table)
-    assert [axes.get_title() for axes in figure.axes] == [m.label for m in METHODS]
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles == [
+        "LES",
+        "IMD",
+        "IMD (our approach)",
+        "Geometry Score, n = 10",
+        "Gromov-Wasserstein, N = 100",
+    ]
     styles = [line.get_linestyle() for line in figure.axes[0].lines]
     assert styles == ["--" if dashed else "-" for dashed in PAIRS.values()]
+
+
+def test_quick_and_full_differ_in_what_the_text_says():
+    quick, full = Tori(**Tori.quick), Tori(**Tori.full)
+    assert (full.n_trials, full.n_samples, full.transport_samples, full.rounds) == (
+        10,
+        3000,
+        3000,
+        2000,
+    )
+    assert quick.n_samples == full.n_samples  # LES and both IMDs are as in the paper
+
+
+@pytest.fixture(scope="module")
+def topology(tmp_path_factory):
+    small = Topology(
+        n_trials=1, n_samples=120, n_landmarks=40, n_eigenvalues=60, scales=(0.2, 0.6, 1.0)
+    )
+    return reproduce(small, tmp_path_factory.mktemp("topology"), progress=False)
+
+
+def test_topology_compares_les_with_three_bottleneck_distances(topology):
+    methods = ["les", "bottleneck-h0", "bottleneck-h1", "bottleneck-h2"]
+    assert list(topology.table["method"].unique()) == methods
+    width = next(c for c in topology.claims if "wider range" in c.expected)
+    assert width.passed is not None
+    assert width.measured.count("c = ") == len(methods)
+
+
+def test_topology_says_that_cavities_are_those_of_landmarks(topology):
+    titles = [axes.get_title() for axes in topology.experiment.draw(topology.table).axes]
+    assert "H₂ bottleneck, 40 of 120 points" in titles
+
+
+def test_of_the_bottlenecks_no_trend_is_claimed(topology):
+    trends = [claim for claim in topology.claims if ": as c falls" in claim.expected]
+    assert [claim.passed is None for claim in trends] == [False, True, True, True]
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +204,10 @@ def test_a_broken_bound_would_be_reported(aligned):
 
 def test_an_observation_is_neither_pass_nor_fail(aligned):
     assert aligned.claims[-1].verdict == "observed"
+
+
+def test_part_of_the_methods_gives_part_of_the_claims(aligned):
+    table = aligned.table[aligned.table["method"].isin(["log-euclidean", "euclidean"])]
+    claims = aligned.experiment.claims(table)
+    assert not any("Proposition 1" in claim.source for claim in claims)
+    assert next(c for c in claims if "wider range" in c.expected).passed is None

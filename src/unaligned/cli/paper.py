@@ -16,6 +16,9 @@ from .output import out, print_json, show, table
 if TYPE_CHECKING:
     from ..experiments.base import Claim
 
+# Written out, so that `--help` need not import them; a test holds it against the registry.
+EXPERIMENT_NAMES = "tori, scaling, topology, aligned or sensitivity"
+
 
 @app.command(epilog=examples("unaligned demo", "unaligned demo --seed 3"))
 def demo(
@@ -68,7 +71,7 @@ def _experiments(incomplete: str) -> list[str]:
 @app.command(
     epilog=examples(
         "unaligned reproduce tori",
-        "unaligned reproduce tori --full --out results/tori",
+        "unaligned reproduce tori --full --without gromov-wasserstein,geometry-score",
         "unaligned reproduce aligned --trials 5 --seed 1",
     )
 )
@@ -76,7 +79,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="The experiment, such as tori or aligned; an unknown name lists them all.",
+            help=f"The experiment: {EXPERIMENT_NAMES}.",
             autocompletion=_experiments,
         ),
     ],
@@ -84,13 +87,20 @@ def reproduce(
         bool, typer.Option("--full/--quick", help="The paper's setting, or a shorter run.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the results.", show_default="results/NAME")
+        Path | None,
+        typer.Option(help="Folder of the results.", show_default="results/NAME, or NAME-full"),
     ] = None,
     trials: Annotated[
         int | None,
         typer.Option(min=1, help="Number of trials.", show_default="as --quick or --full say"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Root seed of all trials.")] = 0,
+    only: Annotated[
+        str | None, typer.Option(help="Run these methods only, such as les,imd.")
+    ] = None,
+    without: Annotated[
+        str | None, typer.Option(help="Leave methods out, such as gromov-wasserstein.")
+    ] = None,
     json: AsJSON = False,
 ) -> None:
     """Run an experiment of the paper, and say which of its claims hold.
@@ -99,15 +109,15 @@ def reproduce(
     same command is given again.
     """
     from .. import experiments
-    from ..experiments.base import reproduce as run
+    from ..experiments.run import reproduce as run
 
     cls = experiments.find(name)
     settings: dict[str, Any] = dict(cls.full if full else cls.quick, seed=seed)
     if trials is not None:
         settings["n_trials"] = trials
-    folder = Path("results") / name if out is None else out
+    folder = Path("results") / (f"{name}-full" if full else name) if out is None else out
     with going_on("Every finished trial is kept: the same command goes on from there."):
-        report = run(cls(**settings), folder)
+        report = run(cls(**settings), folder, only=_words(only), without=_words(without) or ())
     if json:
         claims = [{**asdict(claim), "verdict": claim.verdict} for claim in report.claims]
         print_json({"title": cls.title, "claims": claims, "files": report.files})
@@ -116,6 +126,11 @@ def reproduce(
     typer.echo("Written:")
     for path in report.files:
         typer.echo(f"  {path}")
+
+
+def _words(told: str | None) -> list[str] | None:
+    """Return the words of a list such as `les,imd`; None stays None."""
+    return None if told is None else [word.strip() for word in told.split(",") if word.strip()]
 
 
 def _print_claims(title: str, claims: Iterable[Claim]) -> None:

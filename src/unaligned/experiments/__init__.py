@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 # name -> module and class; imported on use, so that `unaligned --help` stays quick.
 EXPERIMENTS = {
     "tori": ("tori", "Tori"),
+    "scaling": ("scaling", "Scaling"),
+    "topology": ("topology", "Topology"),
     "aligned": ("aligned", "Aligned"),
+    "sensitivity": ("sensitivity", "Sensitivity"),
 }
 
 

@@ -1,20 +1,18 @@
-"""What every experiment shares: tasks, claims, and the folder of what came out."""
+"""What an experiment is: stages of tasks, claims, and a figure."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 import unaligned as ua
 
-from .. import _check, engine, figures
-from ..data.atomic import write_text
-from .trials import TrialFile, require_folder
+from .. import _check
+from .trials import Key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,20 +23,30 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work: one trial at one value of the experiment's variable."""
+    """One piece of work: one trial at one value of the variable, by methods that share work."""
 
     trial: int
     value: float
     position: int
     seed: int
+    methods: tuple[str, ...]
 
     def rng(self) -> np.random.Generator:
-        """Return this task's own generator, whatever ran before."""
+        """Return the generator of this trial and value, the same for all methods."""
         return np.random.default_rng([self.seed, self.trial, 1 + self.position])
 
     def trial_rng(self) -> np.random.Generator:
         """Return the generator of the whole trial, the same for all values of the variable."""
         return np.random.default_rng([self.seed, self.trial, 0])
+
+    def measures(self) -> list[Key]:
+        """Return what this task measures, as the trial file counts it."""
+        return [(self.trial, self.value, method) for method in self.methods]
+
+    def missing(self, done: set[Key]) -> Task:
+        """Return the task without the methods that are done."""
+        left = tuple(key[-1] for key in self.measures() if key not in done)
+        return replace(self, methods=left)
 
 
 @dataclass(frozen=True)
@@ -67,11 +75,19 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Methods that share their work, and the values of the variable at which they run."""
+
+    methods: tuple[str, ...]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
 class Experiment(ABC):
-    """An experiment of the paper; instances are frozen settings.
+    """An experiment; instances are frozen settings.
 
     The results depend on the settings alone, so trials made with the same settings can be
-    kept: `n_trials` only says how many of them.
+    kept: `n_trials` only says how many of them, and which methods are run is no setting at all.
     """
 
     name: ClassVar[str]
@@ -79,6 +95,8 @@ class Experiment(ABC):
     variable: ClassVar[str]
     quick: ClassVar[dict[str, Any]]
     full: ClassVar[dict[str, Any]]
+    quantities: ClassVar[tuple[str, ...]] = ("distance",)
+    tabulated: ClassVar[bool] = True  # whether RESULTS.md shows the means that NAME.csv has
 
     n_trials: int = 1
     seed: int = 0
@@ -87,29 +105,46 @@ class Experiment(ABC):
         _check.positive_int("n_trials", self.n_trials)
         _check.positive_int("seed", self.seed, minimum=0)
 
-    @property
     @abstractmethod
-    def values(self) -> Sequence[float]:
-        """The values of the variable."""
+    def stages(self) -> Sequence[Stage]:
+        """Return the work in the order in which it is done, slow methods last."""
 
     @abstractmethod
     def run_task(self, task: Task) -> list[Row]:
-        """Return the measurements of one task: method, pair, distance."""
+        """Return the measurements of one task: method, pair, and each of the quantities."""
 
     @abstractmethod
     def claims(self, table: pd.DataFrame) -> list[Claim]:
-        """Return the claims beside what the measurements say."""
+        """Return the claims about the methods in the table beside what they measured."""
 
     @abstractmethod
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return the figure."""
 
-    def tasks(self) -> list[Task]:
-        """Return all tasks, trial by trial, so that early trials are complete first."""
+    def notes(self, table: pd.DataFrame) -> list[str]:
+        """Return more lines for RESULTS.md, between the claims and the means."""
+        return []
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of all methods, as the table has them."""
+        return tuple(dict.fromkeys(name for stage in self.stages() for name in stage.methods))
+
+    def tasks(self, methods: Iterable[str]) -> list[list[Task]]:
+        """Return the tasks of each stage, trial by trial, so that early ones are complete."""
+        wanted = set(methods)
+        chosen = [
+            Stage(tuple(name for name in stage.methods if name in wanted), stage.values)
+            for stage in self.stages()
+        ]
         return [
-            Task(trial, value, position, self.seed)
-            for trial in range(self.n_trials)
-            for position, value in enumerate(self.values)
+            [
+                Task(trial, float(value), position, self.seed, stage.methods)
+                for trial in range(self.n_trials)
+                for position, value in enumerate(stage.values)
+            ]
+            for stage in chosen
+            if stage.methods
         ]
 
     def settings(self) -> dict[str, Any]:
@@ -118,101 +153,8 @@ class Experiment(ABC):
         return {"experiment": self.name, "version": ua.__version__, **decisive}
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a run found, and the files that say so."""
-
-    experiment: Experiment
-    table: pd.DataFrame
-    claims: tuple[Claim, ...]
-    files: tuple[Path, ...]
-
-
-def reproduce(experiment: Experiment, out: str | Path, *, progress: bool | None = None) -> Report:
-    """Run an experiment, or what is missing of it, and write what came out to a folder.
-
-    Every finished task is on disk before the next one starts: a run that was killed goes on
-    where it stopped and gives the same numbers.
-
-    Parameters
-    ----------
-    experiment
-        The settings.
-    out
-        The folder; made if needed. It gets `trials.csv`, `settings.json`, `NAME.csv` (means
-        and standard deviations), `NAME.png`, `NAME.svg` and `RESULTS.md`.
-    progress
-        Show a bar on stderr; None shows one only on a terminal.
-    """
-    folder = require_folder(out)
-    trials = TrialFile(folder, experiment.variable, experiment.settings())
-    tasks = experiment.tasks()
-    missing = [task for task in tasks if (task.trial, task.value) not in trials.done]
-    engine.run(
-        lambda task: trials.add(task.trial, task.value, experiment.run_task(task)),
-        missing,
-        progress=progress,
-        description=f"running {experiment.name}",
-    )
-    table = trials.select({(task.trial, task.value) for task in tasks})
-    return _publish(experiment, table, folder)
-
-
-def summary(table: pd.DataFrame, variable: str) -> pd.DataFrame:
+def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> pd.DataFrame:
     """Return mean, std and count over the trials, by method, pair and variable."""
-    groups = table.groupby(["method", "pair", variable], sort=False)["distance"]
+    groups = table.groupby(["method", "pair", variable], sort=False)[quantity]
     frame = groups.agg(["mean", "std", "count"])
     return frame.fillna({"std": 0.0}).reset_index()  # one trial has no spread
-
-
-def _publish(experiment: Experiment, table: pd.DataFrame, folder: Path) -> Report:
-    """Write the summary, the figure and RESULTS.md."""
-    claims = tuple(experiment.claims(table))
-    path = folder / experiment.name
-    csv, png, svg = (path.with_suffix(suffix) for suffix in (".csv", ".png", ".svg"))
-    means = summary(table, experiment.variable)
-    write_text(csv, means.to_csv(index=False))
-    figure = experiment.draw(table)
-    figures.save(figure, png)
-    figures.save(figure, svg)
-    results = folder / "RESULTS.md"
-    write_text(results, _results(experiment, claims, means))
-    return Report(experiment, table, claims, (csv, png, svg, results, folder / "trials.csv"))
-
-
-def _results(experiment: Experiment, claims: Sequence[Claim], means: pd.DataFrame) -> str:
-    counted = [claim.passed for claim in claims if claim.passed is not None]
-    settings = {**experiment.settings(), "n_trials": experiment.n_trials}
-    told = ", ".join(f"{key} = {value}" for key, value in settings.items())
-    lines = [
-        f"# {experiment.title}",
-        "",
-        f"Made by `unaligned reproduce {experiment.name} --trials {experiment.n_trials} "
-        f"--seed {experiment.seed}`. Settings: {told}.",
-        "",
-        f"{sum(counted)} of {len(counted)} claims hold in this run.",
-        "",
-        "| source | expected | measured in this run | verdict |",
-        "|---|---|---|---|",
-        *(f"| {c.source} | {c.expected} | {c.measured} | {c.verdict} |" for c in claims),
-        "",
-        f"![{experiment.title}]({experiment.name}.png)",
-        "",
-        f"Mean ± standard deviation over {experiment.n_trials} trials:",
-        "",
-        *_mean_table(means, experiment.variable),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _mean_table(means: pd.DataFrame, variable: str) -> list[str]:
-    values = sorted(means[variable].unique())
-    head = " | ".join(f"{variable} = {value:g}" for value in values)
-    lines = [f"| method | pair | {head} |", "|---|---|" + "---|" * len(values)]
-    for (method, pair), rows in means.groupby(["method", "pair"], sort=False):
-        ordered = rows.sort_values(variable)
-        pairs = zip(ordered["mean"], ordered["std"], strict=True)
-        cells = " | ".join(f"{mean:.3g} ± {std:.2g}" for mean, std in pairs)
-        lines.append(f"| {method} | d({pair}) | {cells} |")
-    return lines

@@ -7,9 +7,10 @@ T2 and T3 are fixed, the smallest radius of T2Sc and T3Sc is scaled by c (Append
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,8 +18,8 @@ import unaligned as ua
 
 from .. import figures
 from .._check import FloatArray
-from ..data.shapes import torus2, torus3
-from .base import Claim, Row, summary
+from ..data.shapes import torus2, torus3, torus_angles
+from .base import Claim, Experiment, Row, Stage, Task, summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ PAIRS = {
     ("T2", "T3Sc"): True,
     ("T3", "T2Sc"): True,
 }
+TORI = ("T2", "T2Sc", "T3", "T3Sc")
 RISING = ("T2,T2Sc", "T3,T3Sc", "T3,T2Sc")
 FALLING = ("T2,T3Sc",)
 
@@ -53,12 +55,15 @@ class Method:
         Whether it reads signatures, which are then computed once for all such methods.
     options
         Options of the distance.
+    n_samples
+        Take so many points only; None takes all.
     """
 
     label: str
     distance: str
     spectral: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    n_samples: int | None = None
 
 
 def four_tori(angles: Mapping[str, FloatArray], radius_scale: float) -> dict[str, FloatArray]:
@@ -75,16 +80,71 @@ def measure(
     methods: Iterable[Method], clouds: Mapping[str, FloatArray], recipe: Mapping[str, Any]
 ) -> list[Row]:
     """Return the distance of every pair by every method."""
-    signatures = {name: ua.signature(points, **recipe) for name, points in clouds.items()}
+    methods = list(methods)
+    signatures = {}
+    if any(method.spectral for method in methods):
+        signatures = {name: ua.signature(points, **recipe) for name, points in clouds.items()}
     rows: list[Row] = []
     for method in methods:
-        data: Mapping[str, Any] = signatures if method.spectral else clouds
+        # Points are drawn independently, so the first ones are a smaller sample.
+        data: Mapping[str, Any] = (
+            signatures
+            if method.spectral
+            else {name: points[: method.n_samples] for name, points in clouds.items()}
+        )
         found = ua.compare(data, distance=method.distance, progress=False, **method.options)
         rows += [
             {"method": method.distance, "pair": ",".join(pair), "distance": found[pair]}
             for pair in PAIRS
         ]
     return rows
+
+
+def within(methods: Sequence[Method], names: Iterable[str]) -> list[Method]:
+    """Return the methods of these names, in their own order."""
+    wanted = set(names)
+    return [method for method in methods if method.distance in wanted]
+
+
+@dataclass(frozen=True)
+class RadiiExperiment(Experiment):
+    """Four tori at every scale c, their distances by the methods of the panels."""
+
+    variable: ClassVar[str] = "c"
+
+    n_samples: int = 3000
+    gamma: float = 1e-8
+    scales: tuple[float, ...] = SCALES
+
+    @property
+    @abstractmethod
+    def panels(self) -> tuple[Method, ...]:
+        """The methods in the order of the figure."""
+
+    @property
+    @abstractmethod
+    def recipe(self) -> dict[str, Any]:
+        """The options of the signatures."""
+
+    def angles(self, task: Task) -> dict[str, FloatArray]:
+        """Return the angles of every torus, sampled independently."""
+        rng = task.rng()
+        return {name: torus_angles(self.n_samples, rng=rng) for name in TORI}
+
+    def stages(self) -> list[Stage]:
+        """Return a stage for those that read signatures, and one for each other method."""
+        spectral = tuple(method.distance for method in self.panels if method.spectral)
+        others = [(method.distance,) for method in self.panels if not method.spectral]
+        return [Stage(names, self.scales) for names in (spectral, *others) if names]
+
+    def run_task(self, task: Task) -> list[Row]:
+        """Measure all pairs of the four tori."""
+        clouds = four_tori(self.angles(task), task.value)
+        return measure(within(self.panels, task.methods), clouds, self.recipe)
+
+    def draw(self, table: pd.DataFrame) -> Figure:
+        """Return a panel per method that was run."""
+        return draw_panels(table, within(self.panels, table["method"]))
 
 
 def mean_curves(table: pd.DataFrame, method: str) -> dict[str, FloatArray]:
@@ -98,9 +158,12 @@ def crossing(table: pd.DataFrame, method: str) -> float:
 
     Above it a change of scale is smaller than a change of dimension, so the lower it is the
     more widely a method tells them apart. By linear interpolation; -inf where they do not
-    cross within the measured range, inf where scale is the larger one from the start.
+    cross within the measured range, inf where scale is the larger one from the start, NaN where
+    the method was not run.
     """
     curves = mean_curves(table, method)
+    if not curves:
+        return math.nan
     gaps = curves["T2,T2Sc"] - curves["T2,T3Sc"]
     scales = np.sort(table["c"].unique())
     if gaps[-1] >= 0:
@@ -120,6 +183,13 @@ def say_crossing(value: float, scales: Sequence[float] = SCALES) -> str:
     return f"below c = {min(scales):g}" if value == -math.inf else f"c = {value:.3f}"
 
 
+def crossings(table: pd.DataFrame, methods: Sequence[Method]) -> tuple[dict[str, float], str]:
+    """Return the crossing of every method by its name, and all of them in words."""
+    found = {method.distance: crossing(table, method.distance) for method in methods}
+    told = ", ".join(f"{m.label} {say_crossing(found[m.distance])}" for m in methods)
+    return found, told
+
+
 def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
     """Return whether the mean curves rise and fall as the paper says."""
     curves = mean_curves(table, method.distance)
@@ -129,20 +199,23 @@ def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
         f"d({pair}) in {int((steps <= 0).sum())} of {steps.size} steps, by up to "
         f"{-steps.min():.2g} where its mean is {curves[pair][steps.argmin()]:.3g}"
         for pair, steps in slopes.items()
-        if steps.min() <= 0
+        if (steps <= 0).any()
     ]
+    measured = "not monotone: " + ", ".join(told) if told else "all four mean curves are monotone"
+    steps = curves[FALLING[0]].size - 1
     return Claim(
         source,
         f"{method.label}: as c falls, d(T2,T2Sc), d(T3,T3Sc) and d(T3,T2Sc) rise and "
         "d(T2,T3Sc) falls",
-        "not monotone: " + ", ".join(told) if told else "all four mean curves are monotone",
-        not told,
+        measured if steps else "one c shows no trend",
+        not told if steps else None,
     )
 
 
 def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
     """Return one panel per method, as Fig. 1: solid within a dimension, dashed across."""
-    figure, axes = figures.panels(len(methods))
+    columns = 2 if len(methods) == 4 else 3
+    figure, axes = figures.panels(len(methods), columns=columns)
     for panel, method in zip(axes, methods, strict=True):
         means = summary(table[table["method"] == method.distance], "c").sort_values("c")
         lines = []
@@ -150,12 +223,13 @@ def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
             rows = means[means["pair"] == ",".join(pair)]
             mean, std = rows["mean"].to_numpy(), rows["std"].to_numpy()
             lines.append(figures.Curve(_tex(pair), mean, std, dashed))
-        scales = np.sort(table["c"].unique())
+        scales = np.sort(means["c"].unique())
         figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
-    for panel in axes[::3]:  # the first of each row
+    for panel in axes[::columns]:  # the first of each row
         panel.set_ylabel("distance")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(PAIRS), frameon=False)
+    beside = len(PAIRS) if len(methods) > columns else 3
+    figure.legend(handles, labels, loc="outside upper center", ncols=beside, frameon=False)
     return figure
 
 

@@ -78,11 +78,13 @@ def looks(tag: Tag | None, n: int) -> list[tuple[Any, str]]:
     return [UNKNOWN if s is None else (shades(s), MARKERS[0]) for s in share]
 
 
-def panels(n: int, *, width: float = 4.0, height: float = 3.4) -> tuple[Figure, list[Axes]]:
-    """Return a free-standing figure with `n` panels, at most three beside each other."""
+def panels(
+    n: int, *, columns: int = 3, width: float = 4.0, height: float = 3.4
+) -> tuple[Figure, list[Axes]]:
+    """Return a free-standing figure with `n` panels, at most `columns` beside each other."""
     from matplotlib.figure import Figure
 
-    columns = min(n, 3)
+    columns = min(n, columns)
     rows = -(-n // columns)
     with style():
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")

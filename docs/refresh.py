@@ -1,0 +1,48 @@
+"""Put the results of `unaligned reproduce` into the documents.
+
+For every folder given, its figure goes to docs/figures, and what its RESULTS.md says up to the
+means goes between the marks of that experiment in docs/results.md.
+Run: python docs/refresh.py results/tori results/scaling ...
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+
+
+def refresh(folder: Path, page: str) -> str:
+    """Copy the figure of one run, and return the page with its section renewed."""
+    (figure,) = folder.glob("*.png")
+    name = figure.stem
+    text = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    text = text.split("\nMean ± standard deviation")[0]
+    heading, rest = text.split("\n", 1)
+    # The settings stand in RESULTS.md; the command is enough to make it again.
+    rest = re.sub(r"(Made by `[^`]*`)\. Settings: [^\n]*", r"\1:", rest)
+    rest = rest.replace(f"({figure.name})", f"(figures/{figure.name})")
+    begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise SystemExit(f"docs/results.md needs the lines {begin} and {end}, once each.")
+    shutil.copyfile(figure, DOCS / "figures" / figure.name)
+    before, after = page.split(begin)[0], page.split(end)[1]
+    return f"{before}{begin}\n{heading.replace('# ', '## ', 1)}\n{rest.rstrip()}\n{end}{after}"
+
+
+def main() -> None:
+    """Refresh the documents from the folders on the command line."""
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    results = DOCS / "results.md"
+    page = results.read_text(encoding="utf-8")
+    for folder in sys.argv[1:]:
+        page = refresh(Path(folder), page)
+    results.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""Results go from a run's folder into the documents, and only there."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unaligned.experiments import EXPERIMENTS, find
+from unaligned.experiments.aligned import Aligned
+from unaligned.experiments.run import reproduce
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def docs(tmp_path):
+    """A copy of what docs/refresh.py reads and writes."""
+    (tmp_path / "docs" / "figures").mkdir(parents=True)
+    for name in ("refresh.py", "results.md"):
+        shutil.copy(DOCS / name, tmp_path / "docs")
+    return tmp_path / "docs"
+
+
+def refresh(docs, *folders):
+    return subprocess.run(
+        [sys.executable, docs / "refresh.py", *folders], capture_output=True, text=True
+    )
+
+
+def test_a_run_renews_its_own_section_and_figure(docs, tmp_path):
+    out = tmp_path / "out"
+    small = Aligned(n_samples=12, scales=(0.5, 1.0))
+    report = reproduce(small, out, only=["les", "log-euclidean"], progress=False)
+    before = (docs / "results.md").read_text()
+    assert refresh(docs, out).returncode == 0
+    page = (docs / "results.md").read_text()
+    for claim in report.claims:
+        assert f"| {claim.expected} | {claim.measured} | {claim.verdict} |" in page
+    assert "(figures/aligned.png)" in page
+    assert "Mean ± standard deviation" not in page
+    assert (docs / "figures" / "aligned.png").read_bytes() == (out / "aligned.png").read_bytes()
+    outside = "<!-- end aligned -->"
+    assert page.split(outside)[1] == before.split(outside)[1]
+    refresh(docs, out)
+    assert (docs / "results.md").read_text() == page  # again changes nothing
+
+
+def test_every_experiment_has_its_place_in_the_documents(docs):
+    page = (docs / "results.md").read_text()
+    for name in EXPERIMENTS:
+        assert page.count(f"<!-- begin {name} -->") == page.count(f"<!-- end {name} -->") == 1
+        assert f"unaligned reproduce {name} --full" in page
+
+
+def test_a_page_without_the_place_is_refused(docs, tmp_path):
+    out = tmp_path / "out"
+    reproduce(Aligned(n_samples=12, scales=(1.0,)), out, only=["les"], progress=False)
+    (docs / "results.md").write_text("# nothing\n")
+    done = refresh(docs, out)
+    assert done.returncode != 0
+    assert "needs the lines <!-- begin aligned --> and <!-- end aligned -->" in done.stderr
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_quick_and_full_are_settings_that_exist(name):
+    cls = find(name)
+    for mode in (cls.quick, cls.full):
+        assert cls(**mode).tasks(cls().methods)
+    assert cls(**cls.full) == cls(n_trials=10)  # the defaults are the paper's

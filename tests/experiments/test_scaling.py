@@ -1,0 +1,141 @@
+"""Run time and stability: what is measured, fitted, extrapolated and said."""
+
+import math
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unaligned.errors import InputError
+from unaligned.experiments.growth import HOUR, Growth, PeakMemory, PowerLaw, fit, grow
+from unaligned.experiments.run import reproduce
+from unaligned.experiments.scaling import Scaling, common_size
+
+for package in ("ot", "gudhi"):
+    pytest.importorskip(package, reason="the experiment compares with them")
+
+TINY = {
+    "sizes": (60, 100, 160, 250),
+    "n_eigenvalues": 40,
+    "transport_limit": 160,
+    "score_limit": 100,
+    "rounds": 5,
+}
+
+
+def made_up(*, exponents=(1, 1, 1, 3), values=(25.0, 50.0, 0.1, 1.0), drift=(0, 0, 0, 0)):
+    """Return times that grow as powers of N, and distances that drift with N."""
+    rows = []
+    for name, power, value, move in zip(Scaling().methods, exponents, values, drift, strict=True):
+        for size in (1000.0, 10_000.0, 100_000.0):
+            unit = 1e-4 if name in ("les", "imd") else 1e-2
+            seconds = unit * (2.0 if name == "les" else 1.0) * (size / 1000) ** power
+            row = {"trial": 0, "N": size, "method": name, "pair": "T2,T3"}
+            found = value * (1 + move * math.log10(1e5 / size))
+            rows.append({**row, "distance": found, "seconds": seconds, "mebibytes": size / 100})
+    return pd.DataFrame(rows)
+
+
+def verdicts(table):
+    return {claim.source: claim.passed for claim in Scaling().claims(table)}
+
+
+@pytest.fixture(scope="module")
+def scaling(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scaling")
+    return reproduce(Scaling(n_trials=2, **TINY), folder, progress=False), folder
+
+
+def test_every_method_goes_to_its_own_limit(scaling):
+    reach = scaling[0].table.groupby("method")["N"].max()
+    assert reach.to_dict() == {
+        "les": 250,
+        "imd": 250,
+        "geometry-score": 100,
+        "gromov-wasserstein": 160,
+    }
+    assert (scaling[0].table["seconds"] > 0).all()
+    assert common_size(scaling[0].table) == 100
+
+
+def test_the_distances_do_not_depend_on_which_run_made_them(scaling, tmp_path):
+    again = reproduce(Scaling(n_trials=2, **TINY), tmp_path, only=["les"], progress=False)
+    first = scaling[0].table
+    first = first[first["method"] == "les"]["distance"].to_numpy()
+    np.testing.assert_array_equal(again.table["distance"], first)
+
+
+def test_the_times_survive_on_disk(scaling):
+    report, folder = scaling
+    again = reproduce(report.experiment, folder, progress=False)
+    pd.testing.assert_frame_equal(again.table, report.table, check_exact=True)
+
+
+def test_results_tell_what_is_extrapolated(scaling):
+    text = (scaling[1] / "RESULTS.md").read_text()
+    assert "extrapolated, not run, from power laws fitted" in text
+    assert "| method | largest N run | time grows as | an hour at N |" in text
+    assert "over the trials, seconds:" in text
+    means = pd.read_csv(scaling[1] / "scaling.csv")
+    assert set(means["quantity"]) == {"distance", "seconds", "mebibytes"}
+
+
+def test_the_figure_normalises_at_the_largest_common_size(scaling):
+    _, right = scaling[0].experiment.draw(scaling[0].table).axes
+    assert "N = 100" in right.get_ylabel()
+    for line in right.lines[:4]:
+        at = np.flatnonzero(line.get_xdata() == 100)
+        np.testing.assert_allclose(line.get_ydata()[at], 1.0)
+
+
+def test_verdicts_follow_the_data():
+    good = verdicts(made_up(drift=(0.01, 0.2, 0.2, 0.2)))
+    assert good == {"Section 5.1": True, "Fig. 2a": True, "Fig. 2b": True, "this project": True}
+    assert verdicts(made_up(drift=(0.3, 0.2, 0.2, 0.2)))["Fig. 2b"] is False
+    slow = made_up()
+    slow.loc[slow["method"] == "les", "seconds"] *= 1e6
+    assert verdicts(slow)["Fig. 2a"] is False
+    assert verdicts(slow)["this project"] is False
+    fast = made_up()
+    fast.loc[fast["method"] == "les", "seconds"] /= 10
+    assert verdicts(fast)["Section 5.1"] is False
+
+
+@pytest.mark.parametrize(("factor", "exponent"), [(2e-9, 3.0), (1e-5, 1.0), (0.3, 0.5)])
+def test_a_power_law_is_found_again_and_reaches_its_levels(factor, exponent):
+    sizes = np.array([1e3, 3e3, 1e4])
+    law = fit(sizes, factor * sizes**exponent)
+    assert law.exponent == pytest.approx(exponent)
+    assert law.at(law.reaches(HOUR)) == pytest.approx(HOUR)
+
+
+def test_too_few_points_and_flat_laws_foresee_nothing():
+    assert fit([10.0], [1.0]) is None
+    assert fit([10.0, 20.0], [1.0, 2.0], least=5.0) is None
+    assert PowerLaw(1.0, -0.1).reaches(HOUR) == math.inf
+    assert math.isnan(Growth(10.0, 1.0, None, None).hour)
+
+
+def test_the_fit_rests_on_the_largest_sizes():
+    table = made_up()
+    table.loc[table["N"] == 1000.0, ["seconds"]] = 50.0  # an overhead of small ones
+    more = table[table["N"] == 100_000.0].assign(N=1e6)
+    more["seconds"] = 10 * table[table["N"] == 100_000.0]["seconds"]
+    law = grow(pd.concat([table, more]), "les").time
+    assert law.exponent == pytest.approx(1.0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_peak_memory_sees_what_came_and_went():
+    with PeakMemory() as memory:
+        np.ones((64, 1 << 20)).sum()  # 512 MiB, gone when the next one comes
+        np.ones((16, 1 << 20)).sum()
+    assert 500 < memory.mebibytes < 700
+
+
+def test_settings_are_checked():
+    with pytest.raises(InputError, match=r"sizes=100 must be at least 200"):
+        Scaling(sizes=(100, 1000))
+    with pytest.raises(InputError, match=r"transport_limit=10 must be at least 300"):
+        Scaling(transport_limit=10)
