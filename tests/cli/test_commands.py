@@ -150,7 +150,7 @@ def test_ctrl_c_exits_with_130_and_says_so(monkeypatch):
 
 
 def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
-    def stopped(*_):
+    def stopped(*_, **__):
         raise KeyboardInterrupt("Stopped by Ctrl-C while tori: 3 of 9 done, and nothing kept.")
 
     monkeypatch.setattr("unaligned.experiments.run.reproduce", stopped)
@@ -211,7 +211,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
         ("unaligned comp", ["compare"]),
         ("unaligned compare --distance imd", ["imd", "imd-diffusion"]),
         ("unaligned compare --solver k", ["krylov"]),
-        ("unaligned reproduce to", ["tori"]),
+        ("unaligned reproduce to", ["topology", "tori"]),
     ],
 )
 def test_the_shell_can_complete(typed, offered):
