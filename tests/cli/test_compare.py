@@ -151,6 +151,14 @@ def test_files_of_one_name_keep_their_folders(files):
     assert parsed("compare cells.npy sub/cells.npy")["names"] == ["cells.npy", "sub/cells.npy"]
 
 
+def test_names_are_printed_as_they_are(files):
+    """`:x:` would be a picture and `[b]` a style to the library that prints."""
+    np.savez(files / "a [b].npz", x=np.load("model.npy"), side=np.repeat(["l", "r"], 35))
+    for command in ("info", "compare"):
+        printed = done(f"{command} 'a [b].npz:x' --group-by side")
+        assert "a [b]:x:l " in printed
+
+
 def test_a_second_run_takes_signatures_from_the_cache_and_says_so():
     first = run("compare cells.npy model.npy --json")
     assert "cache" not in first.stderr
