@@ -123,7 +123,7 @@ def test_list_remove_and_export(store, files):
     listed = parsed("list --store refs.db --tag source=lab")
     assert [row["name"] for row in listed] == ["cells", "model"]
     assert "refs.db: 3 signatures" in done("list --store refs.db")
-    assert done("remove cells digits --store refs.db") == ""
+    assert done("remove cells digits cells --store refs.db") == ""
     assert store.names() == ["model"]
     assert (
         run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signatures.\n"

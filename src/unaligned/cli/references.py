@@ -46,10 +46,10 @@ def describe(
 ) -> None:
     """Compute signatures and keep them in a store.
 
-    A line is printed for each as soon as it is on disk. What is in the store already is not
-    computed again, so a run that was stopped goes on where it was; several may fill one store at
-    once. All signatures of a store are made alike: the first decides, and the options of later
-    runs follow.
+    A line (with --json an object) is printed for each as soon as it is on disk. What is in the
+    store already is not computed again, so a run that was stopped goes on where it was;
+    several may fill one store at once. All signatures of a store are made alike: the first
+    decides, and the options of later runs follow.
     """
     from .. import Store
 
@@ -243,8 +243,9 @@ def remove(
     """Remove signatures from a store, all of these or none."""
     from .. import Store
 
-    Store(store, create=False).remove(*names)
-    say(f"Removed: {', '.join(names)}.")
+    unique = list(dict.fromkeys(names))
+    Store(store, create=False).remove(*unique)
+    say(f"Removed: {', '.join(unique)}.")
 
 
 @app.command(
