@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import wraps
+from io import TextIOWrapper
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -75,6 +77,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal or pipe may not know γ or ≤
+            stream.reconfigure(errors="replace")
     app(prog_name="unaligned")
 
 
