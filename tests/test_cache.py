@@ -137,11 +137,13 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
 
 def test_a_full_disk_costs_the_entry_not_the_result(tmp_path, monkeypatch):
     def full(self, path):
-        raise FileError("Cannot write 'x': No space left on device.")
+        cause = OSError(28, "No space left on device")
+        raise FileError(f"Cannot write {path}: No space left on device.") from cause
 
     monkeypatch.setattr(ua.Signature, "save", full)
-    with pytest.warns(UnalignedWarning, match="Not kept in the cache: .*No space left"):
+    with pytest.warns(UnalignedWarning, match="Not kept in the cache .*: No space left") as told:
         result = compared(tmp_path)
+    assert len({str(warning.message) for warning in told}) == 1, "shown once, not for each"
     assert np.array_equal(result.distances, ua.compare(clouds(), n_eigenvalues=9).distances)
 
 

@@ -68,7 +68,9 @@ class Cache:
         try:
             found.save(path)
         except FileError as error:  # the result is more than a cache
-            warn(f"Not kept in the cache: {error}", UnalignedWarning)
+            reason = getattr(error.__cause__, "strerror", None) or str(error).rstrip(".")
+            # The folder, not the file: the same words for each signature are shown once.
+            warn(f"Not kept in the cache {str(self.folder)!r}: {reason}.", UnalignedWarning)
 
     def _path(self, method: Distance, dataset: Dataset, seed: int) -> Path | None:
         """Return where a signature is; None where the settings have no content to go by."""

@@ -29,7 +29,12 @@ def write_files(folder):
 
 def run(command):
     """Run `unaligned COMMAND`, a line as one types it."""
-    return CliRunner().invoke(cli.app, shlex.split(command))
+    return run_arguments(shlex.split(command))
+
+
+def run_arguments(arguments):
+    """Run the program with these arguments, taken as they are."""
+    return CliRunner().invoke(cli.app, arguments)
 
 
 def done(command):

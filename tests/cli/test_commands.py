@@ -1,5 +1,6 @@
 """The command line parses, calls, prints; errors are one line on stderr."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 import unaligned as ua
 from unaligned import cli
 from unaligned.cli import paper
-from unaligned.errors import AccuracyWarning, NotApplicableError
+from unaligned.errors import AccuracyWarning, FileError, NotApplicableError
 from unaligned.experiments import EXPERIMENTS
 
 
@@ -203,6 +204,15 @@ def test_a_full_disk_is_one_line(monkeypatch):
     result = run("demo")
     assert result.exit_code == 1
     assert result.stderr == "Error: [Errno 28] No space left on device.\n"
+
+
+def test_a_full_disk_is_no_bad_input(monkeypatch):
+    error = FileError("Cannot write 'x': No space left on device.")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(error))
+    assert run("demo").exit_code == 1
+    error.__cause__ = OSError(errno.EACCES, "Permission denied")
+    assert run("demo").exit_code == 2
 
 
 @pytest.mark.parametrize(

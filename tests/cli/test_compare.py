@@ -130,6 +130,7 @@ def test_all_outputs_are_written(files):
         ("compare cells.npy model.npy --kind pionts", "Did you mean 'points'?"),
         ("compare table.csv --group-by dya", "dya"),
         ("compare cells.npy model.npy --out d.txt", "must end in .csv, .json, .npz"),
+        ("compare cells.npy model.npy --out folder.csv", "it is a folder"),
         ("compare cells.npy model.npy --out no/d.csv", "there is no folder 'no'"),
         ("compare cells.npy model.npy --report d.pdf", "must end in .html"),
         ("compare cells.npy model.npy --plot d.xyz", "must end in .png, .svg"),
@@ -138,6 +139,7 @@ def test_all_outputs_are_written(files):
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(files, command, told):
+    (files / "folder.csv").mkdir()
     before = sorted(files.iterdir())
     message = refused(command)
     assert told in message
@@ -149,6 +151,17 @@ def test_files_of_one_name_keep_their_folders(files):
     (files / "sub").mkdir()
     np.save(files / "sub" / "cells.npy", np.load("model.npy"))
     assert parsed("compare cells.npy sub/cells.npy")["names"] == ["cells.npy", "sub/cells.npy"]
+    (files / "other").mkdir()
+    np.save(files / "other" / "cells.npy", np.load("cells.npy"))
+    assert parsed("compare sub other")["names"] == ["sub/cells", "other/cells"]
+
+
+def test_names_are_printed_as_they_are(files):
+    """`:x:` would be a picture and `[b]` a style to the library that prints."""
+    np.savez(files / "a [b].npz", x=np.load("model.npy"), side=np.repeat(["l", "r"], 35))
+    for command in ("info", "compare"):
+        printed = done(f"{command} 'a [b].npz:x' --group-by side")
+        assert "a [b]:x:l " in printed
 
 
 def test_a_second_run_takes_signatures_from_the_cache_and_says_so():
@@ -203,6 +216,14 @@ def test_a_reader_that_has_seen_enough_leaves_no_traceback():
     found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "Distances" in found.stdout
     assert found.stderr == ""
+
+
+def test_a_pipe_that_knows_only_ascii_gets_what_it_can_show():
+    command = [sys.executable, "-m", "unaligned", "info", "cells.npy"]
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    found = subprocess.run(command, capture_output=True, env=ascii_only, check=True)
+    assert b"cells " in found.stdout
+    assert found.stderr == b""
 
 
 def test_colour_only_where_it_is_wanted(files):

@@ -75,7 +75,10 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("describe new.npy --store fresh.db -K 900", "n_eigenvalues=900 needs at least 900"),
         ("describe new.npy --store refs.db --tag lab", "--tag 'lab' must be KEY=VALUE"),
         ("describe new.npy --store cells.npy", "not a store of signatures"),
-        ("describe new.npy --store no/refs.db", "cannot be opened"),
+        ("describe new.npy --store no/refs.db", "there is no folder 'no'"),
+        ("describe new.npy --store folder", "it is a folder"),
+        ("describe few.npy --store refs.db", "'refs.db' have 40 values, which takes 40 rows"),
+        ("nearest few.npy --store refs.db", "into another store with -K 30"),
         ("nearest new.npy --store none.db", "There is no store 'none.db'"),
         ("nearest new.npy --store refs.db --tag source=moon", "has the tags source=moon"),
         ("nearest new.npy --store refs.db --by source", "say aggregate="),
@@ -88,6 +91,8 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):
+    (files / "folder").mkdir()
+    np.save("few.npy", np.load("cells.npy")[:30])
     before = sorted(path.name for path in files.iterdir())
     message = refused(command)
     assert told in message
@@ -118,7 +123,7 @@ def test_list_remove_and_export(store, files):
     listed = parsed("list --store refs.db --tag source=lab")
     assert [row["name"] for row in listed] == ["cells", "model"]
     assert "refs.db: 3 signatures" in done("list --store refs.db")
-    assert done("remove cells digits --store refs.db") == ""
+    assert done("remove cells digits cells --store refs.db") == ""
     assert store.names() == ["model"]
     assert (
         run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signatures.\n"

@@ -101,13 +101,13 @@ def print_looks(looks: Sequence[Look], *, json: bool) -> None:
         console.print(shown)
     else:
         for look in looks:
-            console.print(_sentence(look), markup=False)
+            console.print(_sentence(look))
     for look in looks:
         if look.problem is not None:
-            console.print(f"{look.name}: {look.problem}", markup=False)
+            console.print(f"{look.name}: {look.problem}")
     if len(looks) == 1 and looks[0].problem is None:
         reasons = f"{looks[0].n_eigenvalues_reason}; {looks[0].gamma_reason}"
-        console.print(f"K and γ are suggestions: {reasons}.", markup=False)
+        console.print(f"K and γ are suggestions: {reasons}.")
 
 
 def _cells(look: Look) -> list[str]:

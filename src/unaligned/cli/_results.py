@@ -48,6 +48,8 @@ class Outputs:
                 raise FileError(
                     f"Cannot write {str(path)!r}: there is no folder {str(path.parent)!r}."
                 )
+            if path is not None and path.is_dir():
+                raise FileError(f"Cannot write {str(path)!r}: it is a folder. Name a file in it.")
 
     def write(self, comparison: Comparison, *, several: bool) -> None:
         """Write all that was asked for; with several distances each to a file of its own."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import wraps
+from io import TextIOWrapper
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -41,8 +43,7 @@ class _Group(typer.core.TyperGroup):
                 return super().invoke(ctx)
         except UnalignedError as error:
             say(f"Error: {error}")
-            bad_input = isinstance(error, (InputError, RecipeMismatchError))
-            raise typer.Exit(2 if bad_input else 1) from None
+            raise typer.Exit(2 if _is_bad_input(error) else 1) from None
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head` has seen enough
                 raise
@@ -54,6 +55,12 @@ class _Group(typer.core.TyperGroup):
         except KeyboardInterrupt as error:
             say(str(error) or "Stopped by Ctrl-C.")
             raise typer.Exit(130) from None
+
+
+def _is_bad_input(error: UnalignedError) -> bool:
+    """Whether other input would help; a full disk is nobody's bad input."""
+    disk_is_full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, (InputError, RecipeMismatchError)) and not disk_is_full
 
 
 app = typer.Typer(
@@ -70,6 +77,9 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal or pipe may not know γ or ≤
+            stream.reconfigure(errors="replace")
     app(prog_name="unaligned")
 
 

@@ -23,23 +23,26 @@ _ENDLESS = 100_000  # columns: into a pipe or a file nothing is cut or wrapped
 
 def say(message: str) -> None:
     """Print a message to stderr."""
-    from rich.console import Console
-
-    Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(message)
+    _console(stderr=True, soft_wrap=True).print(message)
 
 
 def out() -> Console:
     """Return where results are printed."""
+    return _console() if sys.stdout.isatty() else _console(width=_ENDLESS)
+
+
+def _console(**options: Any) -> Console:
+    """Return a console that prints text as it is: names may hold `[b]`, or `:x:` of a key."""
     from rich.console import Console
 
-    return Console(highlight=False) if sys.stdout.isatty() else Console(width=_ENDLESS)
+    return Console(markup=False, emoji=False, highlight=False, **options)
 
 
 def show(title: str, shown: Table) -> None:
     """Print a table under its title."""
     console = out()
     if title:
-        console.print(title, markup=False, style="bold")
+        console.print(title, style="bold")
     console.print(shown)
 
 

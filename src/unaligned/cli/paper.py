@@ -35,15 +35,15 @@ def demo(
         print_json({"datasets": result.descriptions, **found, "reading": result.reading})
         return
     console = out()
-    console.print("Datasets (rows × columns):", highlight=False)
+    console.print("Datasets (rows × columns):")
     for code, what in result.descriptions.items():
-        console.print(f"  {code}  {what}", highlight=False, markup=False)
+        console.print(f"  {code}  {what}")
     shown = table(["", *frame.columns], first=1)
     for name, row in frame.iterrows():
         shown.add_row(str(name), *(f"{value:.2f}" for value in row))
     show("\nLES distances", shown)
     for sentence in result.reading:
-        console.print(f"- {sentence}", highlight=False, markup=False)
+        console.print(f"- {sentence}")
 
 
 @app.command(epilog=examples("unaligned distances", "unaligned distances --json"))

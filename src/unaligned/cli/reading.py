@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -74,14 +75,18 @@ class Reading:
         repeated = [file for file in files if files.count(file) > 1]
         if repeated:
             raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
-        found: dict[str, Dataset] = {}
+        found: list[tuple[str, str, Dataset]] = []
         for file, called in zip(files, names_of(files), strict=True):
             for name, dataset in load_all(file, **self._options()).items():
                 own = name_of(file)
                 label = called + name[len(own) :] if name.startswith(own) else name
-                label = f"{file}/{name}" if label in found else label
-                found[label] = dataset.with_options(name=label)
-        return found
+                found.append((file, label, dataset))
+        times = Counter(label for _, label, _ in found)
+        named = {
+            f"{file}/{label}" if times[label] > 1 else label: dataset
+            for file, label, dataset in found
+        }
+        return {name: dataset.with_options(name=name) for name, dataset in named.items()}
 
     def load_with_missing(self, files: Sequence[str]) -> dict[str, Dataset]:
         """Return the datasets without rows that miss values; `n_dropped` says how many."""

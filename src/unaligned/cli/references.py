@@ -46,10 +46,10 @@ def describe(
 ) -> None:
     """Compute signatures and keep them in a store.
 
-    A line is printed for each as soon as it is on disk. What is in the store already is not
-    computed again, so a run that was stopped goes on where it was; several may fill one store at
-    once. All signatures of a store are made alike: the first decides, and the options of later
-    runs follow.
+    A line (with --json an object) is printed for each as soon as it is on disk. What is in the
+    store already is not computed again, so a run that was stopped goes on where it was;
+    several may fill one store at once. All signatures of a store are made alike: the first
+    decides, and the options of later runs follow.
     """
     from .. import Store
 
@@ -67,6 +67,8 @@ def describe(
     options = _settled(old, making.given(), list(missing.values()))
     if running.seed is not None:
         options["rng"] = running.seed
+    if old is not None:
+        _require_rows(old, missing)
     kept = Store(store) if old is None else old  # made only when nothing is wrong
     with going_on("What is in the store stays: the same command goes on from there."):
         jobs = running.n_jobs(missing.values())
@@ -109,6 +111,18 @@ def _is_there(store: Store, name: str, dataset: Dataset) -> bool:
             "or give --replace."
         )
     return found is not None
+
+
+def _require_rows(store: Store, datasets: Mapping[str, Dataset]) -> None:
+    """Refuse a dataset too small for the store's K, which no option can lower any more."""
+    k = store.options.get("n_eigenvalues", 0)
+    for name, dataset in datasets.items():
+        if dataset.n_samples < k:
+            raise InputError(
+                f"The signatures in {str(store.path)!r} have {k} values, which takes {k} rows; "
+                f"dataset {name!r} has {dataset.n_samples}. Leave it out, or describe all files "
+                f"into another store with -K {dataset.n_samples}."
+            )
 
 
 def _settled(
@@ -169,9 +183,11 @@ def nearest(
 
     references = Store(store, create=False)
     wanted = pairs("--tag", tag)
+    datasets = reading.load(files)
+    _require_rows(references, datasets)
     found = {
         name: references.nearest(dataset, k, aggregate=aggregate, by=by, tags=wanted)
-        for name, dataset in reading.load(files).items()
+        for name, dataset in datasets.items()
     }
     if json:
         print_json({name: [asdict(near) for near in row] for name, row in found.items()})
@@ -227,8 +243,9 @@ def remove(
     """Remove signatures from a store, all of these or none."""
     from .. import Store
 
-    Store(store, create=False).remove(*names)
-    say(f"Removed: {', '.join(names)}.")
+    unique = list(dict.fromkeys(names))
+    Store(store, create=False).remove(*unique)
+    say(f"Removed: {', '.join(unique)}.")
 
 
 @app.command(

@@ -142,8 +142,11 @@ def _explained(path: Path) -> Iterator[None]:
                 "left as it is; give another path, or bring back a copy."
             ) from error
         if cause.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+            reason: object = "it is a folder" if path.is_dir() else error
+            if not path.absolute().parent.is_dir():
+                reason = f"there is no folder {str(path.parent)!r}"
             raise FileError(
-                f"Store {str(path)!r} cannot be opened or written: {error}."
+                f"Store {str(path)!r} cannot be opened or written: {reason}."
             ) from error
         if cause.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise StoreError(
