@@ -64,7 +64,7 @@ def _draw_fault(panel: Axes, factor: str, found: Sequence[Finding], default: Con
             panel.axhline(level, color="0.4", lw=0.9, ls="--", label="$d(T_2, T_3)$")
             panel.axhline(finding.resampled, color="0.4", lw=0.9, ls=":", label="fresh sample")
     if panel.lines:
-        panel.legend(fontsize=8, frameon=False, loc="center left")
+        panel.legend(fontsize=8, frameon=False, loc="best")
 
 
 def _line(
