@@ -117,6 +117,13 @@ def test_too_few_points_and_flat_laws_foresee_nothing():
     assert math.isnan(Growth(10.0, 1.0, None, None).hour)
 
 
+def test_nothing_is_foreseen_to_grow_slower_than_its_rows():
+    flat = Growth(1e6, 30.0, PowerLaw(1.0, 0.3), None)
+    assert flat.hour == pytest.approx(1e6 * HOUR / 30.0)
+    steep = Growth(1e3, 30.0, PowerLaw(3e-8, 3.0), None)
+    assert steep.seconds(1e4) == pytest.approx(3e4)
+
+
 def test_the_fit_rests_on_the_largest_sizes():
     table = made_up()
     table.loc[table["N"] == 1000.0, ["seconds"]] = 50.0  # an overhead of small ones

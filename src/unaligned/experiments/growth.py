@@ -109,9 +109,19 @@ class Growth:
     memory: PowerLaw | None
 
     @property
+    def beyond(self) -> PowerLaw | None:
+        """The law beyond the largest N: linear from there on where the fit is slower than that.
+
+        Every row has to be read, so a flatter line only says that overheads still dominate.
+        """
+        if self.time is None or self.time.exponent >= 1:
+            return self.time
+        return PowerLaw(self.last_seconds / self.largest, 1.0)
+
+    @property
     def hour(self) -> float:
         """The N that takes an hour, by the power law."""
-        return self.time.reaches(HOUR) if self.time else math.nan
+        return self.beyond.reaches(HOUR) if self.beyond else math.nan
 
     def full(self, gibibytes: float) -> float:
         """Return the N that takes so much memory, by the power law."""
@@ -119,15 +129,16 @@ class Growth:
 
     def seconds(self, size: float) -> float:
         """Return the seconds at this N: measured at the largest, else by the power law."""
-        if size == self.largest or self.time is None:
+        if size == self.largest or self.beyond is None:
             return self.last_seconds
-        return self.time.at(size)
+        return self.beyond.at(size)
 
 
 def grow(table: pd.DataFrame, method: str) -> Growth:
     """Return how one method's time and memory grow over its largest sizes."""
-    means = table[table["method"] == method].groupby("N")[["seconds", "mebibytes"]].mean()
-    last = means.iloc[-_LARGEST:]
+    sizes_of = table[table["method"] == method].groupby("N")
+    # Of memory the largest: a later trial may find again what an earlier one had left behind.
+    last = sizes_of.agg({"seconds": "mean", "mebibytes": "max"}).iloc[-_LARGEST:]
     sizes = last.index.to_numpy(dtype=float)
     seconds, mebibytes = (last[name].to_numpy() for name in ("seconds", "mebibytes"))
     return Growth(
@@ -151,8 +162,8 @@ def limits_table(growth: dict[str, Growth], labels: dict[str, str], gibibytes: f
         rows.append([label, f"{found.largest:,.0f}", *cells])
     said = (
         f"Where each would take an hour or {gibibytes:g} GiB: extrapolated, not run, from power "
-        f"laws fitted to the {_LARGEST} largest N of each (memory is this process's, above what "
-        "it held before)."
+        f"laws fitted to the {_LARGEST} largest N of each, and linearly where the fit is slower "
+        "than linear (memory is this process's, above what it held before)."
     )
     return [said, "\n".join(markdown_table(head, rows))]
 

@@ -32,12 +32,13 @@ class Scaling(Experiment):
     The two tori of a trial and N are the same for all methods. Everything is timed in this
     process after an untimed call on a few points, which pays for imports and compilation. LES
     reads rows by blocks from N = 50,000 on. `--full` takes the peers to the paper's 10⁴ and the
-    two that can to 10⁶; `--quick` takes Gromov-Wasserstein and the Geometry Score to 3000.
+    two that can to 10⁶; `--quick` takes Gromov-Wasserstein and the Geometry Score to 3000, and
+    IMD to 300,000.
 
     Attributes
     ----------
-    transport_limit, score_limit
-        The largest N of Gromov-Wasserstein and of the Geometry Score.
+    imd_limit, transport_limit, score_limit
+        The largest N of IMD, of Gromov-Wasserstein and of the Geometry Score.
     rounds
         Rounds of the Geometry Score, the paper's n.
     gibibytes
@@ -50,6 +51,7 @@ class Scaling(Experiment):
     quantities: ClassVar[tuple[str, ...]] = ("distance", "seconds", "mebibytes")
     quick: ClassVar[dict[str, Any]] = {
         "n_trials": 2,
+        "imd_limit": 300_000,
         "transport_limit": 3000,
         "score_limit": 3000,
     }
@@ -58,6 +60,7 @@ class Scaling(Experiment):
     sizes: tuple[int, ...] = _SIZES
     n_eigenvalues: int = 200
     gamma: float = 1e-8
+    imd_limit: int = 1_000_000
     transport_limit: int = 10_000
     score_limit: int = 10_000
     rounds: int = 2000
@@ -67,8 +70,8 @@ class Scaling(Experiment):
         super().__post_init__()
         for size in self.sizes:
             _check.positive_int("sizes", size, minimum=self.n_eigenvalues)
-        _check.positive_int("transport_limit", self.transport_limit, minimum=min(self.sizes))
-        _check.positive_int("score_limit", self.score_limit, minimum=min(self.sizes))
+        for name in ("imd_limit", "transport_limit", "score_limit"):
+            _check.positive_int(name, getattr(self, name), minimum=min(self.sizes))
         _check.real_number("gibibytes", self.gibibytes, minimum=0.0, strict=True)
 
     @property
@@ -84,7 +87,11 @@ class Scaling(Experiment):
 
     def stages(self) -> list[Stage]:
         """Return every method at every N, the small ones first."""
-        limits = {"geometry-score": self.score_limit, "gromov-wasserstein": self.transport_limit}
+        limits = {
+            "imd": self.imd_limit,
+            "geometry-score": self.score_limit,
+            "gromov-wasserstein": self.transport_limit,
+        }
         return [
             Stage((method.distance,), (size,))
             for method in self.panels

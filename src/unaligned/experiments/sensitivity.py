@@ -62,7 +62,7 @@ class Sensitivity(Experiment):
         "n_trials": 2,
         "factors": (1.0, 2.0, 4.0),
         "noises": (0.0, 0.01, 0.1),
-        "outliers": (0.0, 0.01),
+        "outliers": (0.01,),
     }
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 

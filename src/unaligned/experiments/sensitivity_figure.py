@@ -53,8 +53,9 @@ def _draw_fault(panel: Axes, factor: str, found: Sequence[Finding], default: Con
     """Draw how far a fault of the data moves T2, beside what other changes are worth."""
     series = {"default recipe": [f for f in found if f.changed <= {factor}]}
     if factor == "outliers":
-        robust = [f for f in found if f.condition.robust and f.changed <= {factor, "robust"}]
-        series["robust=True"] = robust
+        # Without outliers nothing moves, whatever the recipe.
+        both = {factor, "robust"}
+        series["robust=True"] = [f for f in found if f.changed in (set(), both)]
     for i, (label, rows) in enumerate(series.items()):
         _line(panel, factor, rows, np.nan_to_num([f.moved for f in rows]), label, i)
     _ticks(panel, found, factor, default)
@@ -64,7 +65,7 @@ def _draw_fault(panel: Axes, factor: str, found: Sequence[Finding], default: Con
             panel.axhline(level, color="0.4", lw=0.9, ls="--", label="$d(T_2, T_3)$")
             panel.axhline(finding.resampled, color="0.4", lw=0.9, ls=":", label="fresh sample")
     if panel.lines:
-        panel.legend(fontsize=8, frameon=False, loc="center left")
+        panel.legend(fontsize=8, frameon=False, loc="best")
 
 
 def _line(
