@@ -189,6 +189,12 @@ def test_a_function_that_gives_no_iterator_is_refused(given):
         ua.Dataset.from_source(lambda: given)
 
 
+def test_an_annotated_collection_of_matrices_is_refused():
+    anndata = pytest.importorskip("anndata")
+    with pytest.raises(InputTypeError, match=r"source is an AnnData .* Say which one: adata.X"):
+        ua.Dataset.from_source(anndata.AnnData(POINTS))
+
+
 def test_a_block_that_is_no_table_is_refused():
     with pytest.raises(InputError, match=r"a block of shape \(\) arrived"):
         ua.Dataset.from_source(lambda: iter([3.0]))

@@ -11,7 +11,7 @@ from scipy import sparse
 from .._check import shape_of
 from ..errors import InputError, InputTypeError
 from .chunks import DaskRows
-from .files import as_source
+from .files import as_source, refuse_anndata
 from .preprocess import Values
 from .sources import ArrayRows, RowSource, require_numeric
 
@@ -179,12 +179,8 @@ def _from_dask(data: Any, label: str) -> Any:
 
 
 def _from_anndata(data: Any, label: str) -> Any:
-    if len(getattr(data, "shape", ())) == 2 and not hasattr(data, "obs"):
-        return ArrayRows(data)  # a sparse matrix of a backed h5ad
-    raise InputTypeError(
-        f"{label} is an AnnData object, which holds several matrices. Say which one: "
-        "adata.X, adata.layers[...] or adata.obsm['X_pca']."
-    )
+    refuse_anndata(data, label)
+    return ArrayRows(data)  # a sparse matrix of a backed h5ad
 
 
 def _from_networkx(data: Any, label: str) -> Values:

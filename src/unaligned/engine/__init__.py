@@ -118,7 +118,9 @@ def collect(
     description: str = "",
     unit: str = "",
 ) -> list[Result]:
-    """Return what `engine.map` yields as a list, with a bar."""
+    """Return what `engine.map` yields as a list, with a bar; without one for no items."""
+    if not items:
+        return []
     with (
         engine.progress.task(description, len(items), unit=unit) as advance,
         closing(engine.map(function, items, shared=shared)) as results,  # type: ignore[type-var]
