@@ -51,8 +51,6 @@ def collection(
     for name, value in items:
         if not isinstance(name, str):
             raise InputTypeError(f"{argument}: the name {name!r} must be text.")
-        if not name.strip():
-            raise InputError(f"{argument}: the name {name!r} cannot be seen. Give it letters.")
         if name in named:
             raise InputError(f"{argument}: the name {name!r} occurs twice. Names must be unique.")
         named[name] = as_dataset(value, name, data_options)
