@@ -143,6 +143,13 @@ def test_correlations_are_those_of_scipy(seed):
         assert correlate(D, values, method) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e300])
+def test_a_correlation_does_not_depend_on_the_unit(unit):
+    values = np.array([1.0, 2.0, 4.0, 5.0])
+    D = distances_of(np.array([[0.0], [2.0], [3.0], [7.0]]))
+    assert correlate(D, values * unit) == pytest.approx(correlate(D, values), abs=1e-12)
+
+
 def test_values_go_by_name_or_by_order():
     clouds = {f"{d}": np.random.default_rng(d).normal(size=(60, d)) for d in (1, 2, 3, 6)}
     result = ua.compare(clouds, n_eigenvalues=20)

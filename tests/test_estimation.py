@@ -10,7 +10,7 @@ import pytest
 import unaligned as ua
 from unaligned import estimation
 from unaligned.data.shapes import torus2, torus3, torus_angles
-from unaligned.errors import InputError, OptionError
+from unaligned.errors import InputError, InputTypeError, OptionError
 from unaligned.spectra import compute
 
 RNG = np.random.default_rng(0)
@@ -124,6 +124,29 @@ def test_a_collection_sums_up(make):
     assert "2 datasets" in found.reason
 
 
+def test_a_collection_may_be_of_paths(tmp_path):
+    paths = [tmp_path / "a.npy", str(tmp_path / "b.npy")]
+    for path in paths:
+        np.save(path, SETS["few"])
+    assert ua.estimate(paths, n_eigenvalues=20).n_samples == 2 * len(SETS["few"])
+
+
+def test_a_signature_in_a_collection_costs_nothing():
+    known = ua.signature(SETS["few"], n_eigenvalues=20)
+    found = ua.estimate([known, SETS["few"]], n_eigenvalues=20)
+    assert found.n_samples == len(SETS["few"])
+    assert "Measured on" in str(found)
+    with pytest.raises(InputTypeError, match=r"Signatures only; there is nothing to compute"):
+        ua.estimate({"known": known})
+
+
+def test_a_member_of_a_collection_is_refused_by_its_name():
+    with pytest.raises(InputError, match=r"dataset 'broken' has NaN"):
+        ua.estimate({"whole": SETS["few"], "broken": np.full((9, 2), np.nan)})
+    with pytest.raises(InputError, match=r"data is empty"):
+        ua.estimate({})
+
+
 def test_a_list_of_rows_is_one_dataset():
     assert ua.estimate([[0.0, 1.0], [2.0, 3.0], [4.0, 6.0], [1.0, 1.0]]).n_samples == 4
 
@@ -152,5 +175,7 @@ def test_it_reads_well():
 def test_what_signature_refuses_is_refused():
     with pytest.raises(InputError, match=r"n_eigenvalues=500 needs at least 500 samples"):
         ua.estimate(SETS["few"], n_eigenvalues=500)
+    with pytest.raises(OptionError, match=r"estimate\(\) has no option 'engine'.*nan_policy"):
+        ua.estimate(SETS["few"], engine="processes")
     with pytest.raises(OptionError, match=r"bandwith"):
         ua.estimate(SETS["few"], bandwith=2.0)

@@ -26,7 +26,7 @@ LAYERS = [
     ["cache"],
     ["pairs", "intake"],
     ["comparison"],
-    ["diagnosis", "estimation", "inference", "embedding", "tags", "explanation"],
+    ["diagnosis", "estimation", "inference", "embedding", "tags", "explanation", "keeping"],
     ["store"],
     ["figures"],
     ["report"],

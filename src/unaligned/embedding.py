@@ -157,7 +157,8 @@ def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pears
             raise InputError(f"All {name} are equal ({constant[0]:g}), so no correlation exists.")
     if method == "spearman":
         first, second = rankdata(first), rankdata(second)
-    return float(np.corrcoef(first, second)[0, 1])
+    # To scale: the squares of very large or small numbers are no numbers.
+    return float(np.corrcoef(first / first.max(), second / second.max())[0, 1])
 
 
 def _numbers(values: npt.ArrayLike, n: int) -> FloatArray:

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _check, _settings
 from .comparison import prepare
 from .data.dataset import Dataset
-from .errors import collected
-from .intake import DataLike
+from .data.readers import is_path
+from .errors import InputTypeError, collected
+from .intake import DataLike, collection, data_options
 from .operators.bandwidth import EXACT_PAIRS
 from .operators.memory import storage_for
 from .operators.metric import is_euclidean
@@ -37,9 +39,11 @@ from .spectra.exact import Exact
 from .spectra.krylov import Krylov
 from .spectra.landmarks import Landmarks, default_budget
 from .spectra.nystrom import Nystrom
+from .spectra.signature import Signature
 
 # Rows of the larger probe: landmarks of a smooth set are nearly all found in so many.
 PROBE_ROWS = 2400
+_OPTIONS = (*_settings.option_names(SignatureSettings), "preprocess", "nan_policy")
 _KEPT_BYTES = 1 << 26  # what an exact median keeps at the most
 
 
@@ -97,7 +101,7 @@ def estimate(
     ----------
     data
         What `signature` takes; or a dict or list of datasets as `compare` takes, which sums up
-        (time and rows are added, memory is that of the largest).
+        (time and rows are added, memory is that of the largest; a signature among them is free).
     n_eigenvalues, gamma, solver, tol, **options
         As for `signature`.
 
@@ -109,11 +113,15 @@ def estimate(
     ('landmarks', True, 2000)
     """
     given = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
+    _check.known_options("estimate()", options, _OPTIONS)
     if not _is_collection(data):
         return _of_one(*prepare(data, {**given, **options}))
-    members = list(data.values() if isinstance(data, Mapping) else data)
+    named = collection("data", data, data_options(options))
+    members = [item for item in named.values() if isinstance(item, Dataset)]
+    if not members:
+        raise InputTypeError("data holds Signatures only; there is nothing to compute.")
     prepared = [prepare(member, {**given, **options}) for member in members]
-    k = default_eigenvalues([dataset for dataset, _ in prepared], prepared[0][1].kernel)
+    k = default_eigenvalues(members, prepared[0][1].kernel)
     return _together(
         [
             _of_one(dataset, replace(settings, n_eigenvalues=settings.n_eigenvalues or k))
@@ -125,10 +133,11 @@ def estimate(
 def _is_collection(data: Any) -> bool:
     """Whether this is several datasets; a list of rows is one."""
     if isinstance(data, Mapping):
-        return bool(data)
+        return True
     if not isinstance(data, (list, tuple)) or not data:
         return False
-    return isinstance(data[0], Dataset) or len(np.shape(data[0])) == 2
+    known = isinstance(data[0], (Dataset, Signature)) or is_path(data[0])
+    return known or len(np.shape(data[0])) == 2
 
 
 def _together(parts: Sequence[Estimate]) -> Estimate:
@@ -139,7 +148,7 @@ def _together(parts: Sequence[Estimate]) -> Estimate:
         sum(part.n_samples for part in parts),
         max(part.n_features for part in parts),
         max(part.n_eigenvalues for part in parts),
-        f"{len(parts)} datasets one after the other",
+        f"{len(parts)} datasets one after the other" if len(parts) > 1 else parts[0].reason,
     )
 
 

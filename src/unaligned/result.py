@@ -7,21 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from . import _check
 from ._check import FloatArray, RNGLike
-from .data.archive import read_archive, write_archive
 from .engine import EngineLike, resolve_engine
-from .errors import FileError, InputError, InputTypeError
+from .errors import InputError, InputTypeError
 from .metrics.base import Distance
 from .spectra.signature import Signature
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-_FORMAT = "unaligned-comparison"
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,43 +274,16 @@ class Comparison:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison and its descriptors to one file, atomically and without pickle."""
-        arrays = {"distances": self.distances, "error_bounds": self.error_bounds}
-        signatures: list[Any] = []
-        descriptors: list[Any] = []
-        header = {
-            "names": self.names,
-            "reference_names": self.reference_names,
-            "distance": self.distance_name,
-            "options": _plain_options(self.options),
-            "restorable": _is_plain(self.options),
-            "seed": self.seed,
-            "is_square": self.is_square,
-            "preparation": dict(self.preparation),
-            "metadata": {name: _plain_part(row) for name, row in self.metadata.items()},
-            "signatures": signatures,
-            "descriptors": descriptors,
-        }
-        for side, store in (("row", self._descriptors), ("column", self._references)):
-            for name, item in store.items():
-                if isinstance(item, Signature):
-                    part, values = item.to_parts()
-                    arrays |= {f"{len(signatures)}_{key}": v for key, v in values.items()}
-                    signatures.append([side, name, part])
-                elif self.distance is not None and (kept := self.distance.to_arrays(item)):
-                    arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
-                    descriptors.append([side, name, list(kept)])
-        write_archive(path, _FORMAT, header, arrays)
+        from .keeping import write_comparison  # upward, at call time only
+
+        write_comparison(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Comparison:
         """Read a comparison that `save` wrote."""
-        header, arrays = read_archive(path, _FORMAT)
-        try:
-            return _from_parts(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileError(
-                f"{os.fspath(path)!r} lacks a part of a comparison: {error}."
-            ) from error
+        from .keeping import read_comparison  # upward, at call time only
+
+        return read_comparison(path)
 
     def _square(self, what: str) -> FloatArray:
         if not self.is_square:
@@ -334,55 +302,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.to_frame().round(4).to_string()}"
-
-
-def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
-    from .comparison import resolve_distance  # upward, at call time only
-
-    stores: dict[str, dict[str, Any]] = {"row": {}, "column": {}}
-    for number, (side, name, part) in enumerate(header["signatures"]):
-        own = {key: arrays[f"{number}_{key}"] for key in ("eigenvalues", "lower", "upper")}
-        stores[side][name] = Signature.from_parts(part, own)
-    restorable = header["restorable"]
-    method = resolve_distance(header["distance"], header["options"]) if restorable else None
-    if method is not None:
-        for number, (side, name, keys) in enumerate(header.get("descriptors", ())):
-            stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
-    return Comparison(
-        tuple(header["names"]),
-        tuple(header["reference_names"]),
-        arrays["distances"],
-        arrays["error_bounds"],
-        method,
-        header["distance"],
-        header["options"],
-        header["seed"],
-        header["is_square"],
-        _restored(header["preparation"]),
-        stores["row"],
-        stores["column"],
-        header.get("metadata", {}),  # files of before have none
-    )
-
-
-def _restored(preparation: dict[str, Any]) -> dict[str, Any]:
-    steps = preparation["preprocess"]
-    return {**preparation, "preprocess": None if steps is None else tuple(steps)}
-
-
-def _is_plain(options: Mapping[str, Any]) -> bool:
-    plain = (str, int, float, bool, type(None))
-    return all(isinstance(value, plain) for value in options.values())
-
-
-def _plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v if _is_plain({k: v}) else repr(v) for k, v in options.items()}
-
-
-def _plain_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of it a file can hold: numbers and words."""
-    items = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in metadata.items()}
-    return {key: value for key, value in items.items() if _is_plain({key: value})}
 
 
 def _position(name: str, names: Iterable[str], what: str) -> int:

@@ -381,20 +381,36 @@ def test_the_theme_follows_the_system_and_the_button(browser, page):
     assert fills(browser) == tinted
 
 
-@pytest.mark.parametrize("kind", ["one", "two", "references", "no spectra", "no bound"])
-def test_every_sort_of_comparison_opens_quietly(browser, clouds, tmp_path, kind):
+@pytest.mark.usefixtures("undressed")
+@pytest.mark.parametrize("kind", ["one", "two", "alike", "references", "no spectra", "no bound"])
+def test_every_sort_of_comparison_is_quiet(browser, clouds, tmp_path, kind):
     some = dict(list(clouds.items())[:4])
     rng = np.random.default_rng(0)
     made = {
         "one": lambda: ua.compare({"a": clouds["a"]}, n_eigenvalues=20),
         "two": lambda: ua.compare({n: clouds[n] for n in "ad"}, n_eigenvalues=20),
+        "alike": lambda: ua.compare(dict.fromkeys("abc", clouds["a"]), n_eigenvalues=20),
         "references": lambda: ua.compare(some, {"r": clouds["e"]}, n_eigenvalues=20),
         "no spectra": lambda: ua.compare(list(rng.normal(size=(4, 30, 3))), distance="cka"),
         "no bound": lambda: ua.compare(some, distance="imd-diffusion", n_eigenvalues=20),
     }
-    made[kind]().report(tmp_path / "report.html")
+    found = made[kind]()
+    found.report(tmp_path / "report.html", tags={"size": range(len(found.names))})
     open_page(browser, tmp_path / "report.html")
+    click(browser, by_id(browser, "theme"))
+    for colour in browser.find_elements("css selector", "#colour option"):
+        click(browser, colour)
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.usefixtures("undressed")
+def test_a_very_long_name_leaves_room_for_the_rest(browser, clouds, tmp_path):
+    long = {"x" * 300: clouds["a"], "b": clouds["b"], "c": clouds["c"]}
+    ua.compare(long, n_eigenvalues=20).report(tmp_path / "report.html")
+    open_page(browser, tmp_path / "report.html")
+    cell = browser.find_element("css selector", "#tables tbody th")
+    assert cell.get_property("textContent") == "x" * 300
+    assert cell.size["width"] < 400
 
 
 @pytest.fixture(scope="module", params=[40, 200])

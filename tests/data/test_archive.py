@@ -209,7 +209,10 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):
 @pytest.mark.parametrize("what", SAVED)
 @pytest.mark.parametrize(
     ("place", "message"),
-    [("absent/file", r"Cannot write .*No such file"), ("folder", r"not a plain file")],
+    [
+        ("absent/file", r"No such file.* Make the folder '.*absent' first"),
+        ("folder", r"not a plain file\. Give a file's path"),
+    ],
 )
 def test_a_place_that_cannot_be_written_is_said(what, place, message, tmp_path):
     (tmp_path / "folder").mkdir()

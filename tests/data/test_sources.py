@@ -167,6 +167,44 @@ def test_a_large_dask_array_is_summed_up_chunk_by_chunk(monkeypatch):
     np.testing.assert_allclose(bad.mean, np.nanmean(holes.astype(float), axis=0), rtol=1e-6)
 
 
+def test_a_generator_that_draws_anew_at_every_call_is_refused():
+    unseeded = np.random.default_rng(0)
+    source = GeneratedRows(lambda: (unseeded.normal(size=(10, 2)) for _ in range(3)))
+    with pytest.raises(InputError, match=r"as its first row, and .* before\. .* seed its"):
+        source.read()
+
+
+@pytest.mark.parametrize("holds", [complex, object, str])
+def test_blocks_that_are_not_real_numbers_are_refused(holds):
+    for blocks in ([POINTS.astype(holds)], [POINTS, POINTS.astype(holds)]):
+        with pytest.raises(InputTypeError, match=r"must hold real numbers; it holds"):
+            ua.Dataset.from_source(lambda blocks=blocks: iter(blocks))
+    with pytest.raises(InputTypeError, match=r"must hold real numbers; it holds"):
+        ua.Dataset.from_source(POINTS.astype(holds))
+
+
+@pytest.mark.parametrize("given", [None, 5])
+def test_a_function_that_gives_no_iterator_is_refused(given):
+    with pytest.raises(InputTypeError, match=r"must return an iterator of blocks.* arrived"):
+        ua.Dataset.from_source(lambda: given)
+
+
+def test_an_annotated_collection_of_matrices_is_refused():
+    anndata = pytest.importorskip("anndata")
+    with pytest.raises(InputTypeError, match=r"source is an AnnData .* Say which one: adata.X"):
+        ua.Dataset.from_source(anndata.AnnData(POINTS))
+
+
+def test_a_block_that_is_no_table_is_refused():
+    with pytest.raises(InputError, match=r"a block of shape \(\) arrived"):
+        ua.Dataset.from_source(lambda: iter([3.0]))
+
+
+def test_empty_blocks_are_passed_over():
+    source = GeneratedRows(lambda: iter([POINTS[:0], POINTS[:10], POINTS[:0], POINTS[10:]]))
+    assert np.array_equal(source.read(), POINTS)
+
+
 def test_a_generator_that_cannot_start_again_is_refused():
     once = iter([POINTS[:500], POINTS[500:]])
     source = GeneratedRows(lambda: once)

@@ -170,6 +170,18 @@ def test_wrong_engines_are_refused(options, error, message):
         ua.compare(list(CLOUDS.values()), **options)
 
 
+def test_a_closed_client_and_a_cluster_are_refused(client):
+    distributed = pytest.importorskip("dask.distributed")
+    closed = distributed.Client(client.scheduler.address, set_as_default=False)
+    closed.close()
+    with pytest.raises(InputError, match=r"engine=.* is closed"):
+        ua.compare(CLOUDS, engine=closed)
+    with pytest.raises(
+        InputTypeError, match=r"must be None \(threads\).* a dask.distributed.Client"
+    ):
+        ua.compare(CLOUDS, engine=client.cluster)
+
+
 def test_a_missing_dask_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.distributed", None)
     with pytest.raises(MissingExtraError, match=r"needs the package.*unaligned\[dask\]"):

@@ -36,6 +36,7 @@ def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys):
     assert shown.out == ""
     assert "describing" in shown.err
     assert ("eigenvalues", 6000, "rows") in seen
+    assert all(total for _, total, _ in seen)  # no bar for nothing
 
 
 def test_any_thread_may_tell_how_far_it_came():

@@ -32,13 +32,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():
-        raise FileError(f"Cannot write {str(target)!r}: it is there and not a plain file.")
+        raise FileError(
+            f"Cannot write {str(target)!r}: it is there and not a plain file. Give a file's path."
+        )
     try:
         # Not mkstemp, whose files nobody else may read: these rights follow the umask.
         temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
     except OSError as error:
-        raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.") from error
+        lacking = not target.parent.is_dir()
+        remedy = f" Make the folder {str(target.parent)!r} first." if lacking else ""
+        raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.{remedy}") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream

@@ -11,9 +11,9 @@ from scipy import sparse
 from .._check import shape_of
 from ..errors import InputError, InputTypeError
 from .chunks import DaskRows
-from .files import as_source
+from .files import as_source, refuse_anndata
 from .preprocess import Values
-from .sources import ArrayRows, RowSource
+from .sources import ArrayRows, RowSource, require_numeric
 
 
 def to_values(data: Any, label: str) -> Values:
@@ -29,7 +29,7 @@ def to_values(data: Any, label: str) -> Values:
     values = _to_array(data, label)
     if isinstance(values, RowSource):
         return values
-    _require_numeric(values.dtype, label)
+    require_numeric(values.dtype, label)
     if values.ndim != 2:
         remedy = (
             "Use values.reshape(-1, 1) for one feature, or values.reshape(1, -1) for one row."
@@ -58,7 +58,7 @@ def _to_array(data: Any, label: str) -> Values:
     if isinstance(data, np.ma.MaskedArray):
         if not np.ma.is_masked(data):
             return np.asarray(data)
-        _require_numeric(data.dtype, label)
+        require_numeric(data.dtype, label)
         return np.ma.filled(data.astype(np.float64), np.nan)  # integers have no NaN
     if isinstance(data, np.ndarray):
         return data if isinstance(data, np.memmap) else np.asarray(data)
@@ -103,24 +103,6 @@ def _from_sequence(data: Any, label: str) -> npt.NDArray[Any]:
             f"{label} must be array-like (rows × features), not {shape_of(data)}."
         )
     return array
-
-
-def _require_numeric(dtype: np.dtype[Any], label: str) -> None:
-    if dtype.kind in "biuf":
-        return
-    what = {
-        "O": "Python objects",
-        "U": "text",
-        "S": "bytes",
-        "c": "complex numbers",
-        "M": "dates",
-        "m": "time spans",
-        "V": "records",
-    }.get(dtype.kind, str(dtype))
-    raise InputTypeError(
-        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
-        "Convert it first, e.g. values.astype(float)."
-    )
 
 
 def _from_pandas(data: Any, label: str) -> npt.NDArray[Any]:
@@ -185,24 +167,20 @@ def _from_stored(data: Any, label: str) -> Any:
     """Return rows of an HDF5 or Zarr array, unread; one that is not 2-D is read for its error."""
     if not hasattr(data, "dtype") or len(getattr(data, "shape", ())) != 2:
         return _from_sequence(data[()] if hasattr(data, "dtype") else data, label)
-    _require_numeric(np.dtype(data.dtype), label)
+    require_numeric(np.dtype(data.dtype), label)
     return as_source(data)
 
 
 def _from_dask(data: Any, label: str) -> Any:
     if getattr(data, "ndim", 0) != 2 or not hasattr(data, "rechunk"):
         return np.asarray(data.compute() if hasattr(data, "compute") else data)
-    _require_numeric(np.dtype(data.dtype), label)
+    require_numeric(np.dtype(data.dtype), label)
     return DaskRows(data)
 
 
 def _from_anndata(data: Any, label: str) -> Any:
-    if len(getattr(data, "shape", ())) == 2 and not hasattr(data, "obs"):
-        return ArrayRows(data)  # a sparse matrix of a backed h5ad
-    raise InputTypeError(
-        f"{label} is an AnnData object, which holds several matrices. Say which one: "
-        "adata.X, adata.layers[...] or adata.obsm['X_pca']."
-    )
+    refuse_anndata(data, label)
+    return ArrayRows(data)  # a sparse matrix of a backed h5ad
 
 
 def _from_networkx(data: Any, label: str) -> Values:

@@ -158,6 +158,7 @@ def as_source(data: Any) -> RowSource:
     package = type(data).__module__.partition(".")[0]
     if package in ("dask", "h5py"):
         return DaskRows(data) if package == "dask" else HDF5Rows(data)
+    refuse_anndata(data, "source")
     if hasattr(data, "shape") and hasattr(data, "__getitem__"):
         return ArrayRows(data)
     if callable(data):
@@ -166,6 +167,15 @@ def as_source(data: Any) -> RowSource:
         f"source must be an array, a path (.npy, .parquet, .h5ad), or a function that returns an "
         f"iterator of row blocks, not {shape_of(data)}."
     )
+
+
+def refuse_anndata(data: Any, label: str) -> None:
+    """Refuse an AnnData as a whole; one of its matrices is welcome, also of a backed one."""
+    if type(data).__name__ == "AnnData":
+        raise InputTypeError(
+            f"{label} is an AnnData object, which holds several matrices. Say which one: "
+            "adata.X, adata.layers[...] or adata.obsm['X_pca']."
+        )
 
 
 def _from_path(path: Path) -> RowSource:

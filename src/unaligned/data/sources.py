@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray
-from ..errors import InputError
+from .._check import FloatArray, shape_of
+from ..errors import InputError, InputTypeError
 
 # A block in double precision: large enough for full speed, small beside any accumulator.
 BLOCK_BYTES = 1 << 23
@@ -109,6 +109,7 @@ class RowSource(ABC):
                     f"{self!r} gave a block of shape {block.shape} after {seen} rows; every "
                     f"block must have {self.n_features} columns."
                 )
+            require_numeric(block.dtype, repr(self))
             seen += block.shape[0]
             yield block
         if seen != self.n_rows:
@@ -223,20 +224,40 @@ class GeneratedRows(RowSource):
 
     def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
         self.factory = factory
-        shapes = [np.shape(block) for block in factory()]
+        shapes: list[tuple[int, ...]] = []
+        for rows in self._given():
+            if not shapes:
+                self._first = np.atleast_1d(rows)[:1].copy()
+            shapes.append(rows.shape)
         if not shapes or len(shapes[0]) != 2 or 0 in shapes[0]:
             raise InputError(
                 f"{factory!r} must return an iterator of blocks, rows × features; "
                 f"{'none' if not shapes else f'a block of shape {shapes[0]}'} arrived."
             )
-        self.n_rows, self.n_features = sum(int(shape[0]) for shape in shapes), int(shapes[0][1])
+        require_numeric(self._first.dtype, f"a block of {factory!r}")
+        self.n_rows, self.n_features = sum(shape[0] for shape in shapes), shapes[0][1]
 
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield the blocks as the function gives them."""
+        """Yield the blocks as the function gives them; they must begin as they did before."""
         start = 0
-        for rows in map(_dense, self.factory()):
+        for rows in self._given():
+            if start == 0 and rows[:1].tobytes() != self._first.tobytes():
+                raise InputError(
+                    f"{self!r} gave {rows[0]} as its first row, and {self._first[0]} before. The "
+                    "function must give the same rows at every call: seed its generator inside."
+                )
             yield Part(start, rows.shape[0], self.step(n_rows), partial(_itself, [rows]))
             start += rows.shape[0]
+
+    def _given(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the blocks that are not empty."""
+        given = self.factory()
+        if not isinstance(given, Iterable):
+            raise InputTypeError(
+                f"{self.factory!r} must return an iterator of blocks, rows × features; "
+                f"{shape_of(given)} arrived."
+            )
+        return (rows for rows in map(_dense, given) if rows.shape[:1] != (0,))
 
 
 def require_rows(shape: tuple[int, ...]) -> None:
@@ -246,6 +267,25 @@ def require_rows(shape: tuple[int, ...]) -> None:
             f"A source of rows must be two-dimensional, rows × features, and not empty; shape "
             f"{shape} arrived."
         )
+
+
+def require_numeric(dtype: np.dtype[Any], label: str) -> None:
+    """Refuse what is not real numbers."""
+    if dtype.kind in "biuf":
+        return
+    what = {
+        "O": "Python objects",
+        "U": "text",
+        "S": "bytes",
+        "c": "complex numbers",
+        "M": "dates",
+        "m": "time spans",
+        "V": "records",
+    }.get(dtype.kind, str(dtype))
+    raise InputTypeError(
+        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
+        "Convert it first, e.g. values.astype(float)."
+    )
 
 
 def _itself(rows: list[Any]) -> list[Any]:

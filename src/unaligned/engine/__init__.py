@@ -84,7 +84,10 @@ def _open(engine: EngineLike, n_jobs: int | None, progress: Progress) -> Engine:
 
 def _is_client(engine: Any) -> bool:
     """Whether this is a Dask client; Dask is loaded only where a user has done so."""
-    return any(cls.__module__.partition(".")[0] == "distributed" for cls in type(engine).__mro__)
+    return any(
+        cls.__module__.partition(".")[0] == "distributed" and cls.__name__ == "Client"
+        for cls in type(engine).__mro__
+    )
 
 
 def run(
@@ -115,7 +118,9 @@ def collect(
     description: str = "",
     unit: str = "",
 ) -> list[Result]:
-    """Return what `engine.map` yields as a list, with a bar."""
+    """Return what `engine.map` yields as a list, with a bar; without one for no items."""
+    if not items:
+        return []
     with (
         engine.progress.task(description, len(items), unit=unit) as advance,
         closing(engine.map(function, items, shared=shared)) as results,  # type: ignore[type-var]

@@ -44,6 +44,8 @@ class Cluster(Engine):
             raise InputTypeError(
                 "engine is an asynchronous Client. Give one made with asynchronous=False."
             )
+        if getattr(client, "status", "running") in ("closing", "closed"):
+            raise InputError(f"engine={client!r} is closed. Give a Client that is open.")
         self.client, self.own = client, own
         super().__init__(self._threads(), progress)
 

@@ -172,10 +172,12 @@ function colourControls() {
   choices(select, options, (colour) => change({ colour }));
   select.value = state.colour;
   select.closest("label").hidden = options.length < 2;
+  // Held, since they go with the map where there is none.
+  const [join, key] = [byId("join-label"), byId("legend")];
   const tell = () => {
     const tag = data.tags[Number(state.colour)];
-    byId("join-label").hidden = !(tag && tag.numeric);
-    byId("legend").replaceChildren(...legend(tag));
+    join.hidden = !(tag && tag.numeric);
+    key.replaceChildren(...legend(tag));
   };
   tell();
   listen(["colour", "theme"], tell);
