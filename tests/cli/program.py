@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
+import subprocess
+import sys
 
 import numpy as np
 from typer.testing import CliRunner
@@ -35,6 +38,15 @@ def run(command):
 def run_arguments(arguments):
     """Run the program with these arguments, taken as they are."""
     return CliRunner().invoke(cli.app, arguments)
+
+
+def start(arguments, **pipes):
+    """Start the program as a process that hears Ctrl-C, even where the tests were told not to."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "unaligned", *arguments],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **pipes,
+    )
 
 
 def done(command):

@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 
 import numpy as np
+import program
 import pytest
 from program import done, parsed, refused, run
 
@@ -149,8 +148,7 @@ def test_ctrl_c_says_that_the_store_stays(files):
 
 def start(*arguments, out):
     with open(out, "w") as stdout, open(f"{out}.err", "w") as stderr:
-        command = [sys.executable, "-m", "unaligned", *arguments]
-        return subprocess.Popen(command, stdout=stdout, stderr=stderr)
+        return program.start(arguments, stdout=stdout, stderr=stderr)
 
 
 def reported(path):
