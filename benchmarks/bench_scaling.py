@@ -6,7 +6,7 @@ Parts, each with its bar; all of them where none is named:
                 `--largest`; the time without σ² as a multiple of the flops needed,
                 N r (d + r) 2 at the GEMM rate measured just before and after (at most 2.5 at
                 10⁶); the cost per point at the largest N against that at a tenth of it (at
-                most 1). `--out docs` writes scaling.csv, scaling.md and figures/scaling.png.
+                most 1). `--out docs` writes scaling.csv, scaling.md and figures/size.png.
     authors     the authors' way on 12,000 points against ours on a million (at least 1)
     accuracy    streamed against eigvalsh on 8000 points of both tori (at most 1e-4)
     landmarks   landmarks taken at tol=1e-3 against those that the true error needs (at most 1.5)
@@ -132,7 +132,7 @@ def write(rows: list[dict[str, float]], out: Path) -> None:
     lines = [f"| {' | '.join(shown)} |", "|" + "---|" * len(shown)]
     for row in rows:
         exponent = round(np.log10(row["points"]))
-        cells = [f"10^{exponent}", *(f"{row[name]:.2g}" for name in shown[1:4])]
+        cells = [f"10^{exponent}", *(f"{row[name]:.3g}" for name in shown[1:4])]
         lines.append(f"| {' | '.join(cells)} | {row['landmarks']:.0f} | {row['bound']:.1g} |")
     text = (
         "# How it scales\n\nA 3-torus in four dimensions, K = 200, γ = 1e-8, tol = 1e-4, two "
@@ -141,28 +141,26 @@ def write(rows: list[dict[str, float]], out: Path) -> None:
         "From 50,000 points on rows are worked on block by block and σ² is sampled: then the "
         "bound is mostly what the sampled σ² may do, and memory no longer grows.\n\n"
     )
-    figure = "\n\n![Seconds and memory by number of points](figures/scaling.png)\n"
+    figure = "\n\n![Seconds and memory by number of points](figures/size.png)\n"
     (out / "scaling.md").write_text(text + "\n".join(lines) + figure, encoding="utf-8")
-    draw(rows, out / "figures" / "scaling.png")
+    draw(rows, out / "figures" / "size.png")
 
 
 def draw(rows: list[dict[str, float]], path: Path) -> None:
     """Draw time and memory by number of points."""
-    import matplotlib
+    from unaligned import figures
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    figure, (left, right) = figures.panels(2)
     n = [row["points"] for row in rows]
-    for ax, name in zip(axes, ("seconds", "MiB above the data"), strict=True):
-        ax.loglog(n, [max(row[name], 0.1) for row in rows], "o-")
-        ax.set(xlabel="points", ylabel=name)
-        ax.grid(alpha=0.3)
-    axes[0].loglog(n, [row["seconds"] - row["of which sigma²"] for row in rows], "o--")
-    axes[0].legend(["in all", "without σ²"])
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    left.loglog(n, [row["seconds"] for row in rows], "o-", label="in all")
+    rest = [row["seconds"] - row["of which sigma²"] for row in rows]
+    left.loglog(n, rest, "s--", label="without σ²")
+    left.set(xlabel="points", ylabel="seconds")
+    left.legend()
+    right.semilogx(n, [row["MiB above the data"] for row in rows], "o-")
+    right.set(xlabel="points", ylabel="MiB above the data")
+    right.set_ylim(bottom=0)
+    figures.save(figure, path)
 
 
 def authors(n: int, n_authors: int) -> None:
