@@ -24,6 +24,7 @@ from unaligned.errors import (
     InputTypeError,
     MissingExtraError,
 )
+from unaligned.operators.threads import thread_count
 
 RNG = np.random.default_rng(0)
 CLOUDS = {f"{n} × {d}": RNG.normal(size=(n, d)) for n, d in ((520, 2), (600, 3), (700, 5))}
@@ -237,3 +238,13 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):
     assert killed, "the worker was killed while the work went on"
     killer.join()
     np.testing.assert_allclose(there.distances, here.distances, rtol=0, atol=1e-8)
+
+
+def test_a_job_of_a_cluster_uses_one_core_and_leaves_the_worker_as_it_was(client):
+    def threads(*_):
+        return thread_count()
+
+    (before,) = set(client.run(threads).values())
+    with resolve_engine(client) as engine:
+        assert set(engine.map(threads, range(8))) == {1}
+    assert set(client.run(threads).values()) == {before}

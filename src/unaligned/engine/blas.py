@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,10 +29,19 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class _OneBlas:
-    """Counts who is inside, so that threads that overlap leave the limits as they found them."""
+class _Held:
+    """Holds BLAS libraries to one thread each.
 
-    def __init__(self) -> None:
+    Counts who is inside, so that threads that overlap leave the limits as they found them.
+
+    Parameters
+    ----------
+    chosen
+        Picks the libraries among those that are loaded.
+    """
+
+    def __init__(self, chosen: Callable[[list[Any]], list[Any]]) -> None:
+        self.chosen = chosen
         self.lock = threading.Lock()
         self.inside = 0
         self.before: list[tuple[Any, int]] = []
@@ -45,9 +54,7 @@ class _OneBlas:
             if self.inside > 1:
                 return
             libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-            others = [lib for lib in libraries if "numpy.libs" not in lib.filepath]
-            if len(others) < len(libraries):
-                self.before = [(lib, lib.num_threads) for lib in others]
+            self.before = [(lib, lib.num_threads) for lib in self.chosen(libraries)]
             for library, _ in self.before:
                 library.set_num_threads(1)
 
@@ -60,8 +67,14 @@ class _OneBlas:
                 self.before = []
 
 
+def _all_but_numpys(libraries: list[Any]) -> list[Any]:
+    others = [lib for lib in libraries if "numpy.libs" not in lib.filepath]
+    return others if len(others) < len(libraries) else []
+
+
 # The number of BLAS threads belongs to the process, and so does the count of who changed it.
-_ONE_BLAS = _OneBlas()
+_ONE_BLAS = _Held(_all_but_numpys)
+_ONE_THREAD = _Held(list)
 
 
 @contextmanager
@@ -73,8 +86,21 @@ def one_blas() -> Iterator[None]:
     most of its time waiting: a Krylov solve took 3.9 s on two cores, 1.7 s on one, and 1.1 s
     this way. Where both share one library nothing changes.
     """
-    _ONE_BLAS.enter()
+    with _inside(_ONE_BLAS):
+        yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let no BLAS, and so none of our loops, use more than one thread while this lasts."""
+    with _inside(_ONE_THREAD):
+        yield
+
+
+@contextmanager
+def _inside(held: _Held) -> Iterator[None]:
+    held.enter()
     try:
         yield
     finally:
-        _ONE_BLAS.leave()
+        held.leave()

@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from ..errors import EngineError, InputError, InputTypeError, MissingExtraError, Note
 from .base import Engine, Job, Result, heard, in_order, noted
+from .blas import one_thread
 from .progress import Progress
 
 _AHEAD = 4  # jobs sent ahead per thread of the cluster: it is never idle, nor flooded
@@ -129,7 +130,7 @@ class _Sender:
         """Return the future of one job; a Dask object is worked out where its data is."""
         if hasattr(item, "__dask_graph__"):
             item = self.client.compute(item)
-        return self._submit(self.name, noted, self.function, self.shared, item)
+        return self._submit(self.name, _job, self.function, self.shared, item)
 
     def combined(self, combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
         """Return the future of several partial results combined."""
@@ -174,6 +175,12 @@ class _Tree:
         """Return all parts combined to one, the oldest first."""
         left = [part for level in reversed(self.levels) for part in level]
         return left[0] if len(left) == 1 else self.combined(left)
+
+
+def _job(function: Job[Any], shared: Any, item: Any) -> tuple[Any, list[Note]]:
+    """Return what `noted` does. Runs on a worker, which has a thread for each of its jobs."""
+    with one_thread():
+        return noted(function, shared, item)
 
 
 def _itself(shared: Any) -> Any:
