@@ -23,7 +23,7 @@ import unaligned as ua
 @contextmanager
 def cluster(n_workers: int) -> Iterator[Client]:
     options = {"threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers, **options) as local, Client(local) as client:
+    with LocalCluster(n_workers=n_workers, **options) as local, Client(local) as client:
         yield client
 
 

@@ -10,7 +10,9 @@ def two_workers():
     """Give a client of a cluster of its own, two processes."""
     distributed = pytest.importorskip("dask.distributed")
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
