@@ -5,6 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 
 import unaligned as ua
+from unaligned.comparison import DISTANCES
 from unaligned.errors import (
     DataWarning,
     InputError,
@@ -282,3 +283,8 @@ def test_what_needs_a_square_collection_says_so(call, message):
 def test_linkages_that_need_euclidean_distances_are_refused_with_the_reason(method):
     with pytest.raises(InputError, match=f"method='{method}' is right for Euclidean .* 'average'"):
         ua.compare(part(0, 1), **K).linkage(method)
+
+
+def test_descriptors_of_a_distance_that_keeps_none_are_refused():
+    with pytest.raises(InputError, match="holds descriptors of 'les', which keeps none"):
+        DISTANCES["les"].from_options({}).from_arrays({})

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
 from ..engine import Engine
-from ..errors import RecipeMismatchError
+from ..errors import InputError, RecipeMismatchError
 from ..spectra.compute import (
     SignatureSettings,
     compute_signature,
@@ -83,7 +83,10 @@ class Distance(ABC):
 
     def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
         """Return the descriptor that `to_arrays` took apart."""
-        raise NotImplementedError(f"{self.name!r} keeps no descriptors of its own.")
+        raise InputError(
+            f"The file holds descriptors of {self.name!r}, which keeps none: it is damaged, or of "
+            "another version. Make the comparison again."
+        )
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
         """Return the distance and all descriptors with what only they together decide."""
