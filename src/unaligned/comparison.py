@@ -6,21 +6,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from . import _check, _settings
 from ._check import RNGLike
 from .cache import Cache
 from .data.dataset import Dataset
 from .engine import EngineLike, resolve_engine
-from .errors import (
-    InputError,
-    InputTypeError,
-    NotApplicableError,
-    OptionError,
-    SampleSizeWarning,
-    warn,
-)
+from .errors import InputError, InputTypeError, OptionError
 from .intake import (
     DataLike,
     as_dataset,
@@ -29,10 +20,12 @@ from .intake import (
     common_size,
     data_options,
     own_name,
+    require_applicable,
     require_as_asked,
+    warn_about_sizes,
 )
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
-from .metrics.base import Distance, SpectralDistance
+from .metrics.base import Distance
 from .metrics.callable import CallableDistance
 from .metrics.cka import CKA
 from .metrics.geometry_score import GeometryScore
@@ -81,8 +74,6 @@ DISTANCES: dict[str, type[Distance]] = {
     )
 }
 
-_SIZE_RATIO = 4.0
-
 
 def signature(
     data: DataLike,
@@ -125,6 +116,7 @@ def signature(
 
     Examples
     --------
+    >>> import numpy as np
     >>> points = np.random.default_rng(0).normal(size=(300, 5))
     >>> signature(points, n_eigenvalues=50).values.shape
     (50,)
@@ -171,6 +163,7 @@ def distance(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> small, large = rng.normal(size=(200, 3)), rng.normal(size=(300, 8))
     >>> distance(small, small)
@@ -235,6 +228,7 @@ def compare(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> clouds = {"line": rng.normal(size=(150, 1)), "ball": rng.normal(size=(150, 3))}
     >>> compare(clouds, n_eigenvalues=20).names
@@ -253,8 +247,8 @@ def compare(
         columns = columns and at_size(columns, size, seed)
         everything = [*rows.values(), *(columns or {}).values()]
     method = method.fit(everything)
-    _require_applicable(method, rows, columns)
-    _warn_about_sizes(method, everything)
+    require_applicable(method, rows, columns)
+    warn_about_sizes(method, everything)
     preparation = {**given, "subsample": size}
     with resolve_engine(engine, n_jobs, progress) as where:
         return fill(
@@ -308,56 +302,3 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
         return CallableDistance.from_options({"function": distance, **options})
     name = _check.one_of("distance", distance, DISTANCES)
     return DISTANCES[name].from_options(dict(options))
-
-
-def collect(
-    datasets: Mapping[str, DataLike], method: Distance, members: Sequence[Any], old: Comparison
-) -> dict[str, Dataset | Signature]:
-    """Return datasets that join a comparison: prepared as its members were, and checked."""
-    signatures = [item for item in members if isinstance(item, Signature)]
-    preparation = dict(old.preparation)
-    size = preparation.pop("subsample", None)
-    if preparation.get("preprocess") is None and signatures:
-        preparation["preprocess"] = signatures[0].recipe.preprocess or None
-    named = collection("datasets", datasets, preparation)
-    if size is not None:
-        common_size(size, list(named.values()), method)
-        named = at_size(named, size, old.seed)
-    method.fit(list(named.values()))
-    _require_applicable(method, named, None)
-    _warn_about_sizes(method, [*signatures, *named.values()])
-    return named
-
-
-def _require_applicable(
-    method: Distance,
-    rows: Mapping[str, Dataset | Signature],
-    columns: Mapping[str, Dataset | Signature] | None,
-) -> None:
-    for first in rows.values():
-        for second in (rows if columns is None else columns).values():
-            if isinstance(first, Dataset) and isinstance(second, Dataset):
-                reason = method.objection(first, second)
-            else:
-                spectral = isinstance(method, SpectralDistance)
-                reason = None if spectral else "it needs the data, and a Signature was given"
-            if reason:
-                raise NotApplicableError(
-                    f"distance {method.name!r} does not apply: {reason}. "
-                    "'les' needs neither shared features nor paired rows."
-                )
-
-
-def _warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> None:
-    """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart."""
-    if not isinstance(method, SpectralDistance):
-        return
-    sizes = np.array([item.n_samples for item in items])
-    if sizes.max() > _SIZE_RATIO * sizes.min():
-        small, large = items[int(sizes.argmin())], items[int(sizes.argmax())]
-        warn(
-            f"Sample sizes differ more than fourfold: {small.name!r} has {sizes.min()} rows, "
-            f"{large.name!r} has {sizes.max()}. Part of their distance comes from size alone. "
-            "Pass subsample='common' to compare at one size.",
-            SampleSizeWarning,
-        )

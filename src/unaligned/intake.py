@@ -9,12 +9,21 @@ from . import _check
 from .data.dataset import Dataset
 from .data.preprocess import parse_steps
 from .data.readers import is_path, load, name_of, names_of
-from .errors import InputError, InputTypeError, NotApplicableError, RecipeMismatchError
-from .metrics.base import Distance
+from .errors import (
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    RecipeMismatchError,
+    SampleSizeWarning,
+    warn,
+)
+from .metrics.base import Distance, SpectralDistance
+from .result import Comparison
 from .spectra.signature import Signature
 
 DataLike: TypeAlias = Any
-Items: TypeAlias = dict[str, Dataset | Signature]
+
+_SIZE_RATIO = 4.0
 
 
 def own_name(data: DataLike) -> str | None:
@@ -139,3 +148,56 @@ def at_size(
         else item
         for name, item in items.items()
     }
+
+
+def require_applicable(
+    method: Distance,
+    rows: Mapping[str, Dataset | Signature],
+    columns: Mapping[str, Dataset | Signature] | None,
+) -> None:
+    """Refuse a distance that can say nothing about some pair of a row and a column."""
+    for first in rows.values():
+        for second in (rows if columns is None else columns).values():
+            if isinstance(first, Dataset) and isinstance(second, Dataset):
+                reason = method.objection(first, second)
+            else:
+                spectral = isinstance(method, SpectralDistance)
+                reason = None if spectral else "it needs the data, and a Signature was given"
+            if reason:
+                raise NotApplicableError(
+                    f"distance {method.name!r} does not apply: {reason}. "
+                    "'les' needs neither shared features nor paired rows."
+                )
+
+
+def warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> None:
+    """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart."""
+    if not isinstance(method, SpectralDistance):
+        return
+    small, large = (extreme(items, key=lambda item: item.n_samples) for extreme in (min, max))
+    if large.n_samples > _SIZE_RATIO * small.n_samples:
+        warn(
+            f"Sample sizes differ more than fourfold: {small.name!r} has {small.n_samples} rows, "
+            f"{large.name!r} has {large.n_samples}. Part of their distance comes from size alone. "
+            "Pass subsample='common' to compare at one size.",
+            SampleSizeWarning,
+        )
+
+
+def newcomers(
+    datasets: Mapping[str, DataLike], method: Distance, old: Comparison
+) -> dict[str, Dataset | Signature]:
+    """Return datasets that join a comparison: prepared as its members were, and checked."""
+    signatures = list(old.signatures.values())
+    preparation = dict(old.preparation)
+    size = preparation.pop("subsample", None)
+    if preparation.get("preprocess") is None and signatures:
+        preparation["preprocess"] = signatures[0].recipe.preprocess or None
+    named = collection("datasets", datasets, preparation)
+    if size is not None:
+        common_size(size, list(named.values()), method)
+        named = at_size(named, size, old.seed)
+    method.fit(list(named.values()))  # only for what it refuses: the method is settled
+    require_applicable(method, named, None)
+    warn_about_sizes(method, [*signatures, *named.values()])
+    return named

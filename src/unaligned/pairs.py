@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from . import _check
 from ._check import FloatArray
 from .cache import Cache
 from .data.chunks import DaskRows
 from .data.dataset import Dataset, Identity
 from .engine import Engine, Threads, collect
+from .errors import InputError, InputTypeError
+from .intake import DataLike, newcomers
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
 from .spectra.compute import streams
@@ -32,8 +35,34 @@ def fill(
 ) -> Comparison:
     """Describe what is not described yet, and compare all pairs that are not compared yet."""
     everything = [*rows.values(), *(columns or {}).values()]
+    method, settled = method.settle(_descriptors(method, everything, seed, engine, cache))
+    first = dict(zip(rows, settled, strict=False))
+    second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
+    distances, bounds = _all_pairs(method, first, second, old, engine)
+    metadata = {name: item.metadata for name, item in rows.items() if isinstance(item, Dataset)}
+    return Comparison(
+        names=tuple(first),
+        reference_names=tuple(first if second is None else second),
+        distances=distances,
+        error_bounds=bounds,
+        distance=method,
+        distance_name=method.name,
+        options=method.options(),
+        seed=seed,
+        is_square=second is None,
+        preparation=preparation,
+        _descriptors=first,
+        _references=second or {},
+        metadata={**(old.metadata if old else {}), **metadata},
+    )
+
+
+def _descriptors(
+    method: Distance, items: Sequence[Any], seed: int, engine: Engine, cache: Cache | None
+) -> list[Any]:
+    """Return the descriptors of datasets; what is one already stays as it is."""
     fresh: dict[Identity, Dataset] = {}  # the same data is described once, so d(A, A) is 0
-    for item in everything:
+    for item in items:
         if isinstance(item, Dataset):
             fresh.setdefault(item.identity, item)
     described = describe_all(method, list(fresh.values()), seed, engine, cache)
@@ -45,27 +74,32 @@ def fill(
         found = known[item.identity]
         return replace(found, name=item.name) if isinstance(found, Signature) else found
 
-    method, settled = method.settle([descriptor(item) for item in everything])
-    first = dict(zip(rows, settled, strict=False))
-    second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
-    distances, bounds = _all_pairs(method, first, second, old, engine)
-    return Comparison(
-        tuple(first),
-        tuple(first if second is None else second),
-        distances,
-        bounds,
-        method,
-        method.name,
-        method.options(),
-        seed,
-        second is None,
-        preparation,
-        first,
-        second or {},
-        {
-            **(old.metadata if old else {}),
-            **{name: d.metadata for name, d in rows.items() if isinstance(d, Dataset)},
-        },
+    return [descriptor(item) for item in items]
+
+
+def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> Comparison:
+    """Return a comparison with more datasets; see `Comparison.add`."""
+    if old.distance is None or not old._descriptors:
+        raise InputError(
+            f"This comparison cannot grow: distance {old.distance_name!r} has settings or "
+            "descriptors that the file could not hold (an object or a function among its "
+            "options, or the data itself). Run compare() on all datasets again."
+        )
+    if not isinstance(datasets, Mapping):
+        raise InputTypeError(
+            f"datasets must be a dict of name -> data, not {_check.shape_of(datasets)}."
+        )
+    taken = [name for name in datasets if name in old.names]
+    if taken:
+        raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
+    return fill(
+        old.distance,
+        {**old._descriptors, **newcomers(datasets, old.distance, old)},
+        None if old.is_square else old._references,
+        seed=old.seed,
+        preparation=old.preparation,
+        engine=engine,
+        old=old,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _check
 from ._check import FloatArray, RNGLike
 from .engine import EngineLike, resolve_engine
-from .errors import InputError, InputTypeError
+from .errors import InputError
 from .metrics.base import Distance
 from .spectra.signature import Signature
 
@@ -112,35 +112,10 @@ class Comparison:
         >>> more.distances.shape
         (3, 3)
         """
-        from .comparison import collect  # upward, at call time only
-        from .pairs import fill
+        from .pairs import grow  # upward, at call time only
 
-        if self.distance is None or not self._descriptors:
-            raise InputError(
-                f"This comparison cannot grow: distance {self.distance_name!r} has settings or "
-                "descriptors that the file could not hold (an object or a function among its "
-                "options, or the data itself). Run compare() on all datasets again."
-            )
-        if not isinstance(datasets, Mapping):
-            raise InputTypeError(
-                f"datasets must be a dict of name -> data, not {_check.shape_of(datasets)}."
-            )
-        taken = [name for name in datasets if name in self.names]
-        if taken:
-            raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
-        added = collect(datasets, self.distance, list(self._descriptors.values()), self)
-        known = {**self._descriptors, **added}
-        references = None if self.is_square else dict(self._references)
         with resolve_engine(engine, n_jobs, progress) as where:
-            return fill(
-                self.distance,
-                known,
-                references,
-                seed=self.seed,
-                preparation=self.preparation,
-                engine=where,
-                old=self,
-            )
+            return grow(self, datasets, where)
 
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
