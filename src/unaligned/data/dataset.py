@@ -13,14 +13,13 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _check
-from ..errors import DataWarning, InputError, warn
+from ..errors import InputError
 from .convert import is_network, to_values
-from .derived import FiniteRows
 from .files import as_source
 from .fitted import prepared_rows
 from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
 from .sources import ArrayRows, RowSource
-from .validate import require_symmetric, rows_not_finite
+from .validate import require_symmetric, without_missing
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
 _BLOCK_BYTES = 2**25
@@ -84,7 +83,7 @@ class Dataset:
         values = to_values(self.values, self.label)
         if isinstance(values, RowSource) and self.kind != "points":
             values = values.read()
-        values, dropped = self._without_missing(values)
+        values, dropped = without_missing(values, self.kind, self.label, self.nan_policy)
         if self.kind != "points":
             require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
@@ -133,7 +132,7 @@ class Dataset:
 
     @property
     def label(self) -> str:
-        """The name in quotes, or 'dataset' where there is none, for messages."""
+        """What messages call it: dataset 'liver', or the dataset where it has no name."""
         return "the dataset" if self.name is None else f"dataset {self.name!r}"
 
     @property
@@ -239,40 +238,6 @@ class Dataset:
         copy = replace(self, **changes)
         object.__setattr__(copy, "n_dropped", self.n_dropped)  # what is lost stays lost
         return copy
-
-    def _without_missing(self, values: Values) -> tuple[Values, int]:
-        lazy = isinstance(values, RowSource)
-        if lazy:
-            n_bad, first = values.summary.n_bad, values.summary.first_bad
-        else:
-            bad = rows_not_finite(values)
-            n_bad, first = bad.size, bad[0] if bad.size else -1
-        if not n_bad:
-            return values, 0
-        if self.nan_policy == "raise" or self.kind != "points":
-            remedy = (
-                "Fill them, or pass nan_policy='omit' to drop those rows."
-                if self.kind == "points"
-                else "Fill them, or leave those rows and columns out."
-            )
-            raise InputError(
-                f"{self.label} has NaN or infinite values in {n_bad} of {values.shape[0]} "
-                f"rows (first in row {first}). {remedy}"
-            )
-        if n_bad == values.shape[0]:
-            raise InputError(
-                f"{self.label} has NaN or infinite values in every row, so nan_policy='omit' "
-                "leaves nothing. Drop the columns that are never filled."
-            )
-        warn(
-            f"{self.label}: dropped {n_bad} of {values.shape[0]} rows with NaN or infinity.",
-            DataWarning,
-        )
-        if lazy:
-            return FiniteRows(values), n_bad
-        keep = np.ones(values.shape[0], dtype=bool)
-        keep[bad] = False
-        return values[keep], n_bad
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "

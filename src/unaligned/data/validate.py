@@ -7,10 +7,48 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._check import FloatArray
-from ..errors import InputError
+from ..errors import DataWarning, InputError, warn
+from .derived import FiniteRows
 from .preprocess import Values
+from .sources import RowSource
 
 _BLOCK_BYTES = 2**25
+
+
+def without_missing(values: Values, kind: str, label: str, nan_policy: str) -> tuple[Values, int]:
+    """Return values without rows that hold NaN or infinity, and how many were dropped.
+
+    Only points under the policy `omit` can lose rows; elsewhere such rows are refused.
+    """
+    if isinstance(values, RowSource):
+        n_bad, first = values.summary.n_bad, values.summary.first_bad
+    else:
+        bad = rows_not_finite(values)
+        n_bad, first = bad.size, bad[0] if bad.size else -1
+    if not n_bad:
+        return values, 0
+    n_rows = values.shape[0]
+    if nan_policy == "raise" or kind != "points":
+        remedy = (
+            "Fill them, or pass nan_policy='omit' to drop those rows."
+            if kind == "points"
+            else "Fill them, or leave those rows and columns out."
+        )
+        raise InputError(
+            f"{label} has NaN or infinite values in {n_bad} of {n_rows} rows "
+            f"(first in row {first}). {remedy}"
+        )
+    if n_bad == n_rows:
+        raise InputError(
+            f"{label} has NaN or infinite values in every row, so nan_policy='omit' "
+            "leaves nothing. Drop the columns that are never filled."
+        )
+    warn(f"{label}: dropped {n_bad} of {n_rows} rows with NaN or infinity.", DataWarning)
+    if isinstance(values, RowSource):
+        return FiniteRows(values), n_bad
+    keep = np.ones(n_rows, dtype=bool)
+    keep[bad] = False
+    return values[keep], n_bad
 
 
 def rows_not_finite(values: Values) -> npt.NDArray[np.int64]:

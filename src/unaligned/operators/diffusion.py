@@ -11,12 +11,11 @@ from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
+from ..data.dataset import KINDS
 from ..errors import DegenerateDataError
 from .affinity import KernelSettings, distance_affinity, given_affinity, point_affinity
 from .base import MatrixOperator, PSDOperator, SparseOperator
 from .graph import HeatKernel
-
-KINDS = ("points", "distances", "affinity", "spd", "graph")
 
 
 class DiffusionOperator(PSDOperator):
