@@ -27,6 +27,7 @@ __all__ = [
     "distance_affinity",
     "given_affinity",
     "point_affinity",
+    "require_positive",
 ]
 
 Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
@@ -179,10 +180,27 @@ def is_positive(matrix: FloatArray) -> bool:
     n_samples = matrix.shape[0]
     if n_samples > _CHECKABLE:
         return False
+    largest = float(np.abs(np.diagonal(matrix)).max())
+    return _factorises(matrix, n_samples * np.finfo(np.float64).eps * largest)
+
+
+def require_positive(matrix: FloatArray, label: str) -> None:
+    """Refuse a matrix of kind `spd` with an eigenvalue below -1e-10 of its trace."""
+    with np.errstate(over="ignore"):
+        trace = float(np.trace(matrix))
+    if not np.isfinite(trace):
+        raise InputError(f"{label} of kind 'spd' has a trace that overflows. Rescale it.")
+    if not _factorises(matrix, 1e-10 * max(trace, np.finfo(np.float64).tiny)):
+        raise InputError(
+            f"{label} of kind 'spd' has negative eigenvalues. "
+            "For a similarity matrix that is not positive use kind='affinity'."
+        )
+
+
+def _factorises(matrix: FloatArray, shift: float) -> bool:
+    """Whether a Cholesky factorisation of A + shift · I runs through."""
     shifted = np.array(matrix, dtype=np.float64, order="F")
-    diagonal = np.diagonal(shifted)
-    shift = n_samples * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
-    shifted[np.diag_indices(n_samples)] += shift
+    shifted[np.diag_indices_from(shifted)] += shift
     return int(linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1]) == 0
 
 

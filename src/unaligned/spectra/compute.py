@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import LinAlgError, cholesky
 
 from .. import _check
-from .._check import FloatArray, IndexArray
+from .._check import IndexArray
 from ..data.dataset import Dataset
 from ..engine import Engine, Threads, one_blas
 from ..errors import (
@@ -22,7 +21,7 @@ from ..errors import (
     RecipeMismatchError,
     warn,
 )
-from ..operators.affinity import KernelSettings
+from ..operators.affinity import KernelSettings, require_positive
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator, build_operator
 from ..operators.metric import is_euclidean
@@ -39,6 +38,7 @@ DEFAULT_EIGENVALUES = 200
 STREAM_ROWS = 50_000
 LAZY_BYTES = 1 << 28  # a source of fewer rows is read into memory up to this size
 _NEGATIVE_MASS = 1e-10  # less than this is rounding
+_NONE_ASIDE: IndexArray = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,11 @@ class SignatureSettings:
         object.__setattr__(self, "tol", tol)
         resolve_solver(self.solver, self.sketch_size)
 
+    @property
+    def eigen_solver(self) -> EigenSolver:
+        """The solver that `solver` and `sketch_size` describe."""
+        return resolve_solver(self.solver, self.sketch_size)
+
 
 def compute_signature(
     dataset: Dataset, settings: SignatureSettings, seed: int, engine: Engine | None = None
@@ -102,41 +107,23 @@ def _compute(
     require_enough(k, dataset)
     started = time.perf_counter()
     for_scale = dataset.generator(seed).spawn(1)[0]
-    solver = resolve_solver(settings.solver, settings.sketch_size)
-    if streams(dataset, settings):
-        operator: PSDOperator = _streamed(dataset, settings.kernel, for_scale, engine)
-        aside = np.empty(0, dtype=np.int64)
-    else:
-        operator, aside = operator_of(dataset, settings.kernel, for_scale)
-    if k > operator.n_samples:
-        raise InputError(
-            f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
-            f"{operator.n_samples} left after robust=True set {aside.size} aside. "
-            "Lower n_eigenvalues."
-        )
+    operator, aside = _operator(dataset, settings, for_scale, engine)
+    _require_left(k, dataset, operator, aside)
     built = time.perf_counter()
-    # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
-    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
-    accuracy = Accuracy(gamma, settings.tol)
-    with _named(dataset.label):
-        spectrum = solver.solve(operator, k, accuracy, dataset.generator(seed))
-        spectrum = with_scale_error(spectrum, operator, gamma, for_scale)
-    solved = time.perf_counter()
-    if isinstance(settings.gamma, str):
-        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
-    _warn_if_indefinite(operator, spectrum, dataset.label)
+    spectrum, gamma = _solve(operator, k, dataset, settings, seed, for_scale)
     stats = {
         "seconds_operator": built - started,
-        "seconds_solver": solved - built,
+        "seconds_solver": time.perf_counter() - built,
         "storage": operator.storage,
         "kernel_entries": operator.entries_evaluated,
         "rows_dropped": dataset.n_dropped,
         "rows_set_aside": aside.tolist(),
         **spectrum.stats,
     }
+    solver, tol = settings.eigen_solver.name, settings.tol
     return Signature(
         spectrum,
-        _recipe(dataset, settings, gamma, seed),
+        Recipe.of(dataset, settings.kernel, gamma=gamma, solver=solver, tol=tol, seed=seed),
         dataset.n_samples,
         dataset.n_features,
         None if operator.sigma_squared is None else float(operator.sigma_squared),
@@ -146,28 +133,50 @@ def _compute(
     )
 
 
+def _operator(
+    dataset: Dataset, settings: SignatureSettings, rng: np.random.Generator, engine: Engine
+) -> tuple[PSDOperator, IndexArray]:
+    """Return the operator, by blocks where the points are read so, and the rows set aside."""
+    if not streams(dataset, settings):
+        return operator_of(dataset, settings.kernel, rng)
+    kernel = settings.kernel
+    with _named(dataset.label):
+        affinity = streamed_affinity(
+            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng, engine
+        )
+    return DiffusionOperator(affinity), _NONE_ASIDE
+
+
+def _solve(
+    operator: PSDOperator,
+    n_eigenvalues: int,
+    dataset: Dataset,
+    settings: SignatureSettings,
+    seed: int,
+    for_scale: np.random.Generator,
+) -> tuple[Spectrum, float]:
+    """Return the spectrum, and γ: the one that was given, or the one read off."""
+    # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
+    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
+    accuracy, rng = Accuracy(gamma, settings.tol), dataset.generator(seed)
+    with _named(dataset.label):
+        spectrum = settings.eigen_solver.solve(operator, n_eigenvalues, accuracy, rng)
+        spectrum = with_scale_error(spectrum, operator, gamma, for_scale)
+    _warn_if_indefinite(operator, spectrum, dataset.label)
+    if isinstance(settings.gamma, str):
+        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
+    return spectrum, gamma
+
+
 def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
     """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
-    kernel, solver = settings.kernel, resolve_solver(settings.solver, settings.sketch_size)
-    if dataset.kind != "points" or solver.name not in ("auto", "landmarks"):
+    kernel = settings.kernel
+    if dataset.kind != "points" or settings.eigen_solver.name not in ("auto", "landmarks"):
         return False
     if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
         return False
     large = 8 * dataset.n_samples * dataset.n_features > LAZY_BYTES
     return dataset.n_samples >= STREAM_ROWS or (dataset.is_lazy and large)
-
-
-def _streamed(
-    dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator, engine: Engine
-) -> DiffusionOperator:
-    """Return the operator of points that are read by blocks."""
-    try:
-        affinity = streamed_affinity(
-            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng, engine
-        )
-    except InputError as error:
-        raise type(error)(f"{dataset.label}: {error}") from error
-    return DiffusionOperator(affinity)
 
 
 def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
@@ -208,7 +217,7 @@ def operator_of(
     _require_used(dataset, kernel)
     with _named(dataset.label):
         values = dataset.prepared()
-    aside = np.empty(0, dtype=np.int64)
+    aside = _NONE_ASIDE
     if kernel.robust:
         if dataset.kind != "points":
             raise InputError(f"robust=True works on points; {dataset.label} is {dataset.kind!r}.")
@@ -216,7 +225,7 @@ def operator_of(
         values, aside = values[~outlying], np.flatnonzero(outlying)
     if dataset.kind == "spd":
         values = values.toarray() if sparse.issparse(values) else values
-        _require_psd(values, dataset.label)
+        require_positive(values, dataset.label)
     with _named(dataset.label):
         return build_operator(values, dataset.kind, kernel, rng), aside
 
@@ -257,19 +266,16 @@ def _require_used(dataset: Dataset, kernel: KernelSettings) -> None:
         )
 
 
-def _require_psd(matrix: FloatArray, label: str) -> None:
-    with np.errstate(over="ignore"):
-        trace = float(np.trace(matrix))
-    if not np.isfinite(trace):
-        raise InputError(f"{label} of kind 'spd' has a trace that overflows. Rescale it.")
-    shift = 1e-10 * max(trace, np.finfo(np.float64).tiny)
-    try:
-        cholesky(matrix + shift * np.eye(matrix.shape[0]), overwrite_a=True)
-    except LinAlgError:
+def _require_left(
+    n_eigenvalues: int, dataset: Dataset, operator: PSDOperator, aside: IndexArray
+) -> None:
+    """Refuse more eigenvalues than rows are left after outliers were set aside."""
+    if n_eigenvalues > operator.n_samples:
         raise InputError(
-            f"{label} of kind 'spd' has negative eigenvalues. "
-            "For a similarity matrix that is not positive use kind='affinity'."
-        ) from None
+            f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "
+            f"{dataset.label} has {operator.n_samples} left after robust=True set {aside.size} "
+            "aside. Lower n_eigenvalues."
+        )
 
 
 def require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
@@ -280,38 +286,3 @@ def require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
             f"{dataset.label} has {dataset.n_samples}. Lower n_eigenvalues, or leave "
             f"{dataset.label} out."
         )
-
-
-def _recipe(dataset: Dataset, settings: SignatureSettings, gamma: float, seed: int) -> Recipe:
-    from .. import __version__
-
-    kernel = settings.kernel
-    free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
-    operator = {"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion")
-    metric = "precomputed" if dataset.kind == "distances" or free else metric_name(kernel.metric)
-    return Recipe(
-        gamma=gamma,
-        kernel=operator,
-        bandwidth="none" if free else _plain(kernel.bandwidth),
-        bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
-        metric=metric,
-        n_neighbors=None if free else kernel.n_neighbors,
-        robust=kernel.robust,
-        preprocess=dataset.preprocess,
-        kind=dataset.kind,
-        solver=resolve_solver(settings.solver, settings.sketch_size).name,
-        tol=settings.tol,
-        seed=seed,
-        version=__version__,
-    )
-
-
-def _plain(bandwidth: str | float) -> str | float:
-    return bandwidth if isinstance(bandwidth, str) else float(bandwidth)
-
-
-def metric_name(metric: str | Callable[..., float]) -> str:
-    """Return the name under which a recipe records a metric."""
-    if isinstance(metric, str):
-        return metric
-    return f"{metric.__module__}.{getattr(metric, '__qualname__', type(metric).__name__)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from ..data.archive import read_archive, write_archive
+from ..data.dataset import Dataset
 from ..errors import FileError, InputError, RecipeMismatchError
+from ..operators.affinity import KernelSettings
 from .base import Spectrum
 
 _FORMAT = "unaligned-signature"
@@ -43,6 +45,38 @@ class Recipe:
     tol: float = field(default=1e-4, compare=False)
     seed: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
+
+    @staticmethod
+    def of(
+        dataset: Dataset,
+        kernel: KernelSettings,
+        *,
+        gamma: float,
+        solver: str,
+        tol: float,
+        seed: int,
+    ) -> Recipe:
+        """Return the recipe of a dataset's signature, without what has no effect on its kind."""
+        from .. import __version__
+
+        free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
+        given = free or dataset.kind == "distances"
+        scale = kernel.bandwidth if isinstance(kernel.bandwidth, str) else float(kernel.bandwidth)
+        return Recipe(
+            gamma=gamma,
+            kernel={"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion"),
+            bandwidth="none" if free else scale,
+            bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
+            metric="precomputed" if given else _name_of(kernel.metric),
+            n_neighbors=None if free else kernel.n_neighbors,
+            robust=kernel.robust,
+            preprocess=dataset.preprocess,
+            kind=dataset.kind,
+            solver=solver,
+            tol=tol,
+            seed=seed,
+            version=__version__,
+        )
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """Return what forbids a comparison: field -> (here, there)."""
@@ -209,6 +243,12 @@ class Signature:
             f"{self.n_samples} × {self.n_features}, error ≤ {self.total_error_bound:.2g} "
             f"{self.bound_kind})"
         )
+
+
+def _name_of(metric: str | Callable[..., float]) -> str:
+    if isinstance(metric, str):
+        return metric
+    return f"{metric.__module__}.{getattr(metric, '__qualname__', type(metric).__name__)}"
 
 
 def _plain(value: Any) -> Any:
