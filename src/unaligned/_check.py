@@ -35,6 +35,11 @@ def positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     return number
 
 
+def optional_int(name: str, value: object, *, minimum: int = 1) -> int | None:
+    """Return `value` as an int of at least `minimum`; None stays None."""
+    return None if value is None else positive_int(name, value, minimum=minimum)
+
+
 def real_number(
     name: str, value: object, *, minimum: float = -math.inf, strict: bool = False
 ) -> float:

@@ -8,9 +8,10 @@ import pytest
 
 from unaligned.errors import AccuracyWarning, InputError, InputTypeError
 from unaligned.operators.base import MatrixOperator
+from unaligned.spectra._judge import affordable_shift
 from unaligned.spectra._lanczos import BlockLanczos, complement_norm
 from unaligned.spectra.base import Accuracy, Spectrum
-from unaligned.spectra.krylov import Krylov, affordable_shift
+from unaligned.spectra.krylov import Krylov
 
 SEEDS = range(4)
 N = 150

@@ -80,10 +80,8 @@ class KernelSettings:
             _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
         _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)
         _check_metric(self.metric)
-        if self.n_neighbors is not None:
-            _check.positive_int("n_neighbors", self.n_neighbors, minimum=2)
-        if self.memory_limit is not None:
-            _check.positive_int("memory_limit", self.memory_limit, minimum=0)
+        _check.optional_int("n_neighbors", self.n_neighbors, minimum=2)
+        _check.optional_int("memory_limit", self.memory_limit, minimum=0)
         if _check.flag("robust", self.robust) and not is_euclidean(self.metric):
             raise InputError(
                 f"robust=True works with metric='euclidean', not with metric={self.metric!r}. "

@@ -70,10 +70,9 @@ class SignatureSettings:
     kernel: KernelSettings = field(default_factory=KernelSettings)
 
     def __post_init__(self) -> None:
-        if self.n_eigenvalues is not None:
-            k = _check.positive_int("n_eigenvalues", self.n_eigenvalues)
-            object.__setattr__(self, "n_eigenvalues", k)
         # Plain numbers: they go into recipes, and recipes into files.
+        k = _check.optional_int("n_eigenvalues", self.n_eigenvalues)
+        object.__setattr__(self, "n_eigenvalues", k)
         if isinstance(self.gamma, str):
             _check.one_of("gamma", self.gamma, ("auto",))
         else:

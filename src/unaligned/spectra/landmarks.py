@@ -68,10 +68,8 @@ class Landmarks(EigenSolver):
     block_size: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_landmarks", "block_size"):
-            value = getattr(self, name)
-            if value is not None:
-                _check.positive_int(name, value)
+        _check.optional_int("max_landmarks", self.max_landmarks)
+        _check.optional_int("block_size", self.block_size)
 
     def solve(
         self,

@@ -49,8 +49,7 @@ class Nystrom(EigenSolver):
     bound: str = "certified"
 
     def __post_init__(self) -> None:
-        if self.sketch_size is not None:
-            _check.positive_int("sketch_size", self.sketch_size)
+        _check.optional_int("sketch_size", self.sketch_size)
         _check.one_of("bound", self.bound, ("certified", "expectation"))
 
     def solve(
