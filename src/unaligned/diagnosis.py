@@ -14,7 +14,7 @@ from .comparison import prepare
 from .data.dataset import Dataset
 from .intake import DataLike
 from .operators.affinity import KernelSettings
-from .spectra.compute import SignatureSettings, compute_signature
+from .spectra.compute import SignatureSettings, compute_signature, default_eigenvalues
 from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
 from .spectra.signature import Signature
 
@@ -143,7 +143,7 @@ def _sensitivity(
     """Return LES between two datasets with one setting varied at a time."""
     import pandas as pd
 
-    k = settings.n_eigenvalues or min(200, first.n_samples, second.n_samples)
+    k = settings.n_eigenvalues or default_eigenvalues([first, second], settings.kernel)
     # The smallest γ asks most of the solver; larger ones reuse its eigenvalues.
     gamma = GAMMAS[1] if settings.gamma == "auto" else float(settings.gamma)
     # A hundredth is plenty for a table; at γ=1e-10 rounding alone would break a finer tol.

@@ -169,6 +169,24 @@ def collected() -> Iterator[list[Note]]:
         _NOTES.reset(token)
 
 
+@contextmanager
+def about(label: str) -> Iterator[None]:
+    """Say of which dataset an `InputError` speaks.
+
+    Examples
+    --------
+    >>> with about("dataset 'liver'"):
+    ...     raise InputError("gamma=-1 must be at least 0.")
+    Traceback (most recent call last):
+    ...
+    unaligned.errors.InputError: dataset 'liver': gamma=-1 must be at least 0.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{label}: {error}") from error
+
+
 def repeat(notes: Iterable[Note], before: set[Note]) -> None:
     """Warn of what was collected elsewhere, but not of what was said before."""
     for note in notes:

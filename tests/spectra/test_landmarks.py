@@ -9,10 +9,10 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
 from unaligned.errors import AccuracyWarning, DegenerateDataError, InputError
-from unaligned.operators.affinity import GaussianAffinity
 from unaligned.operators.bandwidth import scale_from_condensed
 from unaligned.operators.base import MatrixOperator
 from unaligned.operators.diffusion import DiffusionOperator
+from unaligned.operators.gaussian import GaussianAffinity
 from unaligned.spectra._cholesky import (
     FeatureBlock,
     PivotedCholesky,

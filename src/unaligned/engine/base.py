@@ -19,8 +19,8 @@ Job = Callable[[Any, Any], Result]  # of what all share, and of one item
 class Engine(ABC):
     """Where work runs.
 
-    A job is a function of two arguments: what all jobs share, and one item. Both, and what it
-    returns, are sent to where the work is, once per job and once per worker.
+    A job is a function of two arguments: what all jobs share, and one item. To where the work is
+    the first is sent once per worker, the second with its job.
 
     Attributes
     ----------

@@ -43,16 +43,8 @@ class Task:
         """Note that so much more is done; any thread may."""
         with self._lock:
             self.done += amount
-        self._show()
-
-    def expect(self, total: int) -> None:
-        """Note that there is more to do, or less, than was thought."""
-        self.total = total
-        self._show()
-
-    def _show(self) -> None:
         if self._bars is not None and self._row is not None:
-            self._bars.update(self._row, completed=self.done, total=self.total)
+            self._bars.update(self._row, completed=self.done)
 
     def hide(self) -> None:
         """Take the bar away."""

@@ -21,15 +21,6 @@ from .metric import DEFINITE_METRICS, METRICS, is_euclidean, pairwise
 from .neighbours import neighbour_affinity
 from .points import PointCloud, Points, require_representable
 
-__all__ = [
-    "GaussianAffinity",
-    "KernelSettings",
-    "distance_affinity",
-    "given_affinity",
-    "point_affinity",
-    "require_positive",
-]
-
 Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
 
 # Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.

@@ -135,13 +135,7 @@ def median_of_points(cloud: PointCloud) -> float:
         return 0.0
     few = cloud.sample_of_squared_distances(_GLANCE, np.random.default_rng(0))
     cloud.keep_digits(float(np.median(few)))
-    with Workers() as workers:
-
-        def one_pass(bracket: Bracket) -> tuple[int, int, FloatArray]:
-            return _count_and_keep(cloud, bracket, workers)
-
-        middle = _select(one_pass, _first_bracket(cloud, positions), positions)
-    return sum(middle) / n_middle
+    return sum(_squares_at(cloud, positions)) / n_middle
 
 
 def median_distance(cloud: PointCloud) -> float:
@@ -159,13 +153,17 @@ def median_distance(cloud: PointCloud) -> float:
     if not n_pairs:
         return 0.0
     positions = sorted({(n_pairs - 1) // 2, n_pairs // 2})
+    return sum(map(math.sqrt, _squares_at(cloud, positions))) / len(positions)
+
+
+def _squares_at(cloud: PointCloud, positions: list[int]) -> list[float]:
+    """Return the squared distances at these positions of the sorted pairs i < j."""
     with Workers() as workers:
 
         def one_pass(bracket: Bracket) -> tuple[int, int, FloatArray]:
             return _count_and_keep(cloud, bracket, workers)
 
-        middle = _select(one_pass, _first_bracket(cloud, positions), positions)
-    return sum(math.sqrt(value) for value in middle) / len(middle)
+        return _select(one_pass, _first_bracket(cloud, positions), positions)
 
 
 def _middle_positions(n_samples: int) -> tuple[list[int], int]:

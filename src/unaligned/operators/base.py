@@ -31,8 +31,8 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
     sigma_squared_error
         Its standard error, 0 where it is exact.
     storage
-        `dense` (the matrix is kept), `tiled` (worked out anew in every product), `sparse` or
-        `matrix-free`.
+        `dense` (the matrix is kept), `tiled` (worked out anew in every product), `streamed`
+        (the points are read by blocks), `sparse` or `matrix-free`.
     """
 
     definite: bool = True

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .._check import FloatArray, IndexArray
-from .points import Bracket, padded, squared_norms
+from .points import Bracket, padded, squared_distances, squared_norms
 from .threads import Workers
 
 # Adds up a function of pieces of rows, and of what all share, over all rows.
@@ -78,16 +78,8 @@ class Meeting:
         """Return the squared distances of random pairs of references, sorted."""
         size = min(2**19, 64 * self.n_references)
         one, other = rng.integers(self.n_references, size=(2, size))
-        keep = one != other
-        squares = np.empty(int(keep.sum()))
-        step = max(1, (1 << 24) // (8 * max(self.references.shape[1], 1)))
-        one, other = one[keep], other[keep]
-        for part in (slice(a, a + step) for a in range(0, squares.size, step)):
-            squares[part] = squared_norms(
-                self.references[one[part]] - self.references[other[part]]
-            )
-        squares.sort()
-        return squares
+        apart = one != other
+        return np.sort(squared_distances(self.references, one[apart], other[apart]))
 
     def bracket(self, margin: float) -> Bracket:
         """Return an interval around the median: all values, where the margin is a half."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray
 from ..errors import InputError
 from .base import SparseOperator
-from .points import Points, squared_norms
+from .points import Points, squared_distances
 
 
 def neighbour_affinity(
@@ -61,7 +58,8 @@ def neighbour_affinity(
     second = nearest.ravel()
     different = first != second  # with duplicates a point may be missing among its own
     first, second = first[different], second[different]
-    squared = points[first, second] if precomputed else _between(points, first, second)
+    # From differences: the distances of the search lose digits.
+    squared = points[first, second] if precomputed else squared_distances(points, first, second)
     weights = np.exp(-squared / sigma_squared)
     directed = sparse.csr_array((weights, (first, second)), shape=(n_samples, n_samples))
     matrix = directed.maximum(directed.T) + sparse.eye_array(n_samples, format="csr")
@@ -83,11 +81,3 @@ def _nearest(
     search.fit(points)
     nearest: npt.NDArray[np.intp] = search.kneighbors(points, return_distance=False)
     return nearest
-
-
-def _between(points: Any, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> FloatArray:
-    """Return ‖xᵢ - xⱼ‖² of these pairs from differences: the search's own lose digits."""
-    step = max(1, (1 << 23) // max(int(points.shape[1]), 1))
-    parts = [slice(a, a + step) for a in range(0, first.size, step)]
-    squared = [squared_norms(points[first[p]] - points[second[p]]) for p in parts]
-    return np.concatenate(squared)

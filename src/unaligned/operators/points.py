@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray
+from .._check import FloatArray, IndexArray
 from ..errors import DegenerateDataError
 from .threads import Workers
 
@@ -33,6 +33,7 @@ _VERY_SPARSE = 0.01
 _CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
 _TILE_ROWS = 1024
 _TILE_BYTES = 1 << 26
+_PAIR_BYTES = 1 << 24  # of differences of single pairs, at a time
 
 
 class PointCloud:
@@ -113,10 +114,7 @@ class PointCloud:
         """Return the squared distances of `size` random pairs of different points, sorted."""
         first = rng.integers(self.n_samples, size=size)
         second = (first + rng.integers(1, self.n_samples, size=size)) % self.n_samples
-        step = max(1, _TILE_BYTES // (8 * max(self.n_features, 1)))
-        parts = [slice(a, a + step) for a in range(0, size, step)]
-        difference = (self.values[first[part]] - self.values[second[part]] for part in parts)
-        return np.sort(np.concatenate([squared_norms(part) for part in difference]))
+        return np.sort(squared_distances(self.values, first, second))
 
     def gaussian(
         self,
@@ -277,6 +275,21 @@ def squared_norms(rows: Any) -> FloatArray:
     else:
         norms = np.einsum("ij,ij->i", rows, rows)
     return norms
+
+
+def squared_distances(points: Any, first: IndexArray, second: IndexArray) -> FloatArray:
+    """Return ‖xᵢ - xⱼ‖² of pairs of dense or sparse rows, from differences: O(d) a pair.
+
+    Examples
+    --------
+    >>> squared_distances(np.array([[0.0], [1.0], [3.0]]), np.array([0, 1]), np.array([2, 2]))
+    array([9., 4.])
+    """
+    step = max(1, _PAIR_BYTES // (8 * max(int(points.shape[1]), 1)))
+    squared = np.empty(first.size)
+    for part in (slice(a, a + step) for a in range(0, first.size, step)):
+        squared[part] = squared_norms(points[first[part]] - points[second[part]])
+    return squared
 
 
 def tile_of(scratch: FloatArray, rows: slice, columns: slice) -> FloatArray:

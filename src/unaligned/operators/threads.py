@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -11,6 +10,8 @@ from types import TracebackType
 from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
+
+from ..engine import available_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,8 +25,7 @@ def thread_count() -> int:
     BLAS does the products between our loops, so that one switch (`threadpoolctl`, or
     `OMP_NUM_THREADS`) rules both; an engine that runs datasets side by side sets it to 1.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # not there on macOS and Windows
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = available_cores()
     allowed = [int(library.num_threads) for library in _blas_libraries()]
     # The most that any is allowed: `one_blas` holds back all but NumPy's, and means only those.
     return max(1, min(cores, max(allowed, default=cores)))

@@ -7,7 +7,7 @@ from scipy.linalg import solve_triangular
 
 from .._check import FloatArray
 from ..operators.streamed import CrossKernel
-from ._cholesky import RESIDUAL_FLOOR, _pivoted
+from ._cholesky import RESIDUAL_FLOOR, pivoted_factor
 
 _LEAF = 48  # rows of the triangle that are solved by their inverse: small beside r
 
@@ -84,7 +84,7 @@ class Basis:
         among = self.kernel.of(candidates)
         inner = among.fill(candidates, np.empty((candidates.shape[0],) * 2))
         inner -= features.T @ features
-        triangle, kept = _pivoted(0.5 * (inner + inner.T), RESIDUAL_FLOOR, room)
+        triangle, kept = pivoted_factor(0.5 * (inner + inner.T), RESIDUAL_FLOOR, room)
         below = np.hstack([features[:, kept].T, triangle])
         above = np.pad(self.triangle, ((0, 0), (0, kept.size)))
         points = np.vstack([self.kernel.points, candidates[kept]])

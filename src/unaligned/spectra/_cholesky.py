@@ -117,7 +117,7 @@ class PivotedCholesky:
         known = self.features[:, proposals]
         inner = rows[:, proposals] - known.T @ known
         room = self.capacity - self.rank
-        triangle, kept = _pivoted(inner, float(self._least[proposals].max()), room)
+        triangle, kept = pivoted_factor(inner, float(self._least[proposals].max()), room)
         start, stop = self.rank, self.rank + kept.size
         block = self._store[start:stop]
         np.take(rows, kept, axis=0, out=block)
@@ -143,7 +143,7 @@ class PivotedCholesky:
         return unique[weights[unique] > 0]
 
 
-def _pivoted(inner: FloatArray, floor: float, most: int) -> tuple[FloatArray, IndexArray]:
+def pivoted_factor(inner: FloatArray, floor: float, most: int) -> tuple[FloatArray, IndexArray]:
     """Return the Cholesky factor of the rows worth keeping, and which, largest pivot first."""
     least = max(floor, KEPT_SHARE * float(np.diagonal(inner).mean()))
     factor, order, rank, _ = dpstrf(inner, tol=least, lower=1)

@@ -143,7 +143,7 @@ class Run:
     def good_enough(self, spectrum: Spectrum) -> bool:
         """Whether the bound meets `tol`; if not, note which slack may do."""
         gamma, slack = self.accuracy.gamma, spectrum.slack
-        rounding = self._rounding(spectrum.eigenvalues)
+        rounding = gram_rounding(self.factor.rank, float(spectrum.eigenvalues[0]))
         alone = float(np.linalg.norm(rounding / (spectrum.eigenvalues + gamma + rounding)))
         # Where rounding alone exceeds `tol` nothing is gained by going far below it.
         room = max(self.accuracy.tol, 2.0 * alone) - alone
@@ -158,21 +158,11 @@ class Run:
             self.wanted_slack = slack * max(0.1, room / excess)
         return False
 
-    def _rounding(self, eigenvalues: FloatArray) -> float:
-        """Return what floating point alone may do to an eigenvalue: (8 + √r) · eps · λ₁.
-
-        The matrix that LAPACK sees is of order r, whatever N; against long double the error
-        was at most 6 eps for N from 10³ to 2·10⁵.
-        """
-        units = 8.0 + np.sqrt(self.factor.rank)
-        return float(units * np.finfo(np.float64).eps * eigenvalues[0])
-
     def _certify(self, small: FloatArray) -> Spectrum:
         """Return the eigenvalues of the small matrix with their limits and slack."""
         squares, factor, n = self.squares, self.factor, self.operator.n_samples
-        found = descending(eigvalsh(small, check_finite=False))[: self.n_eigenvalues]
-        found = np.pad(found, (0, self.n_eigenvalues - found.size))
-        rounding = self._rounding(found)
+        found = leading_eigenvalues(small, self.n_eigenvalues)
+        rounding = gram_rounding(factor.rank, float(found[0]))
         lost = float(factor.hidden @ squares.upper)
         low = float((squares.lower / squares.value).min())
         high = float((squares.upper / squares.value).max())
@@ -207,6 +197,21 @@ class Run:
             "passes": self.passes,
         }
         return replace(spectrum, stats=stats)
+
+
+def leading_eigenvalues(gram: FloatArray, n_eigenvalues: int) -> FloatArray:
+    """Return the largest eigenvalues of F diag(s²) Fᵀ, (K,): zeros beyond its rank."""
+    found = descending(eigvalsh(gram, check_finite=False))[:n_eigenvalues]
+    return np.pad(found, (0, n_eigenvalues - found.size))
+
+
+def gram_rounding(rank: int, largest: float) -> float:
+    """Return what floating point alone may do to an eigenvalue: (8 + √r) · eps · λ₁.
+
+    The matrix that LAPACK sees is of order r, whatever N; against long double the error
+    was at most 6 eps for N from 10³ to 2·10⁵.
+    """
+    return float((8.0 + np.sqrt(rank)) * np.finfo(np.float64).eps * largest)
 
 
 def _nonnegative(operator: PSDOperator) -> bool:

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from .._check import FloatArray
 from ..errors import AccuracyWarning, warn
@@ -16,9 +15,9 @@ from ..operators.streamed import CrossKernel, StreamedAffinity
 from ._basis import Basis
 from ._cholesky import PivotedCholesky
 from ._forecast import Forecast
-from ._growth import Run, warn_of_bound
+from ._growth import SOLVER, Run, gram_rounding, leading_eigenvalues, warn_of_bound
 from ._passes import Broadcast, Gathered, Held, Limits, gather, kernel_sums, residual_trace
-from .base import Accuracy, Spectrum, descending
+from .base import Accuracy, Spectrum
 
 SAMPLE_ROWS = 10_240  # with 1000 landmarks their features take 80 MB, more than all else
 HELD_ROWS = 10_240  # their mean residual is that of all rows to a few percent
@@ -155,9 +154,8 @@ class Streamed:
         """Return the eigenvalues of the small matrix with the limits that `Landmarks` has."""
         n = self.affinity.n_samples
         limits = Limits.of(found, n)
-        values = descending(eigvalsh(found.gram, check_finite=False))[: self.n_eigenvalues]
-        values = np.pad(values, (0, self.n_eigenvalues - values.size))
-        rounding = float((8.0 + np.sqrt(rank)) * np.finfo(np.float64).eps * values[0])
+        values = leading_eigenvalues(found.gram, self.n_eigenvalues)
+        rounding = gram_rounding(rank, float(values[0]))
         # 1 where there is no limit: W is similar to a stochastic matrix.
         upper = np.minimum(limits.high * values, 1.0) if limits.high < np.inf else 1.0
         return Spectrum(
@@ -166,6 +164,6 @@ class Streamed:
             upper=np.full_like(values, upper) + rounding,
             slack=limits.slack,
             bound_kind="certified",
-            solver="landmarks",
+            solver=SOLVER,
             stats={"landmarks": rank, "residual_trace": residual_trace(found)},
         )

@@ -15,7 +15,7 @@ from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
-from .krylov import Krylov, warn_if_missed
+from .krylov import Krylov, default_block_size, warn_if_missed
 from .landmarks import Landmarks, default_budget
 from .nystrom import Nystrom
 
@@ -67,14 +67,8 @@ class Auto(EigenSolver):
         """Return the `n_eigenvalues` largest eigenvalues."""
         n, k = operator.n_samples, n_eigenvalues
         if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
-            affordable = affordable_streamed(n, operator.affinity.passes.source.n_features, k)
-            streamed = Landmarks().attempt(operator, k, accuracy, rng, affordable)
-            if streamed is not None:
-                return _told(streamed, "landmarks", f"N={n}: read by blocks")
-            here = DiffusionOperator(operator.affinity.brought_here())
-            slowly = Krylov().solve(here, k, accuracy, rng)
-            return _told(slowly, "krylov", "the residual of landmarks falls too slowly")
-        tiled = is_tiled(operator)
+            return _by_blocks(operator, k, accuracy, rng)
+        tiled = operator.storage == "tiled"
         choice = choose(n, k, definite=operator.definite, tiled=tiled)
         why = choice.why
         if choice.affordable:
@@ -94,6 +88,20 @@ class Auto(EigenSolver):
         return _told(
             Exact().solve(operator, k, accuracy, rng), "exact", "krylov did not reach tol"
         )
+
+
+def _by_blocks(
+    operator: DiffusionOperator, k: int, accuracy: Accuracy, rng: np.random.Generator
+) -> Spectrum:
+    """Return what rule 0 says of points that are read by blocks."""
+    n, n_features = operator.n_samples, operator.affinity.passes.source.n_features
+    affordable = affordable_streamed(n, n_features, k)
+    found = Landmarks().attempt(operator, k, accuracy, rng, affordable)
+    if found is not None:
+        return _told(found, "landmarks", f"N={n}: read by blocks")
+    here = DiffusionOperator(operator.affinity.brought_here())
+    slowly = Krylov().solve(here, k, accuracy, rng)
+    return _told(slowly, "krylov", "the residual of landmarks falls too slowly")
 
 
 class Choice(NamedTuple):
@@ -142,14 +150,8 @@ def krylov_price(n: int, k: int, *, tiled: bool, columns: int | None = None) -> 
     m = min(COLUMNS_PER_VALUE * k, n) if columns is None else columns
     price = PRODUCT_COST * n * n * m + ORTHOGONAL_COST * n * m * m + RITZ_COST * m**3
     if tiled:
-        price += KERNEL_COST * n * n * m / min(max(k // 6, 8), 40)
+        price += KERNEL_COST * n * n * m / default_block_size(k)
     return price
-
-
-def is_tiled(operator: PSDOperator) -> bool:
-    """Whether the N² affinities are worked out again for every product."""
-    affinity = operator.affinity if isinstance(operator, DiffusionOperator) else operator
-    return bool(getattr(affinity, "storage", "dense") == "tiled")
 
 
 def _fits(n: int, tiled: bool) -> bool:

@@ -12,8 +12,6 @@ import numpy as np
 from .._check import FloatArray
 from ..operators.base import PSDOperator
 
-BOUND_KINDS = ("exact", "certified", "probabilistic", "expectation", "none")
-
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -82,9 +80,7 @@ class Spectrum:
 
     def log_error(self, gamma: float) -> FloatArray:
         """Bound abs(log(λᵢ + γ) - log(λ̂ᵢ + γ)) for each i, (K,); inf where nothing is known."""
-        upward = _log_ratio(self.upper + self.slack + gamma, self.eigenvalues + gamma)
-        downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
-        return np.maximum(np.maximum(upward, downward), 0.0)
+        return self._log_interval(gamma, self.upper + self.slack)
 
     def total_log_error(self, gamma: float) -> float:
         """Bound the 2-norm of the error of the K values log(λ + γ).
@@ -92,14 +88,18 @@ class Spectrum:
         The interval part is a plain norm. The slack is shared by all eigenvalues, so it can
         hurt no more than when it all falls on the smallest: τ / (u_K + γ).
         """
-        upward = _log_ratio(self.upper + gamma, self.eigenvalues + gamma)
-        downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
-        interval = np.linalg.norm(np.maximum(np.maximum(upward, downward), 0.0))
+        interval = np.linalg.norm(self._log_interval(gamma, self.upper))
         floor = self.upper + gamma
         if not floor.min() > 0:
             return float("inf") if self.slack > 0 else float(interval)
         apart = np.linalg.norm(np.log1p(self.slack / floor))
         return float(interval + min(apart, self.slack / floor.min()))
+
+    def _log_interval(self, gamma: float, upper: FloatArray) -> FloatArray:
+        """Bound how far log(λᵢ + γ) is off either way if λᵢ lies between `lower` and `upper`."""
+        upward = _log_ratio(upper + gamma, self.eigenvalues + gamma)
+        downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
+        return np.maximum(np.maximum(upward, downward), 0.0)
 
 
 class EigenSolver(ABC):

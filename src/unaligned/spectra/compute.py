@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..errors import (
     IndefiniteWarning,
     InputError,
     RecipeMismatchError,
+    about,
     warn,
 )
 from ..operators.affinity import KernelSettings, require_positive
@@ -139,7 +139,7 @@ def _operator(
     if not streams(dataset, settings):
         return operator_of(dataset, settings.kernel, rng)
     kernel = settings.kernel
-    with _named(dataset.label):
+    with about(dataset.label):
         affinity = streamed_affinity(
             dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng, engine
         )
@@ -158,7 +158,7 @@ def _solve(
     # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
     gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
     accuracy, rng = Accuracy(gamma, settings.tol), dataset.generator(seed)
-    with _named(dataset.label):
+    with about(dataset.label):
         spectrum = settings.eigen_solver.solve(operator, n_eigenvalues, accuracy, rng)
         spectrum = with_scale_error(spectrum, operator, gamma, for_scale)
     _warn_if_indefinite(operator, spectrum, dataset.label)
@@ -214,7 +214,7 @@ def operator_of(
             f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
         )
     _require_used(dataset, kernel)
-    with _named(dataset.label):
+    with about(dataset.label):
         values = dataset.prepared()
     aside = _NONE_ASIDE
     if kernel.robust:
@@ -225,17 +225,8 @@ def operator_of(
     if dataset.kind == "spd":
         values = values.toarray() if sparse.issparse(values) else values
         require_positive(values, dataset.label)
-    with _named(dataset.label):
+    with about(dataset.label):
         return build_operator(values, dataset.kind, kernel, rng), aside
-
-
-@contextmanager
-def _named(label: str) -> Iterator[None]:
-    """Say of which dataset an error speaks."""
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(f"{label}: {error}") from error
 
 
 def default_eigenvalues(datasets: Sequence[Dataset], kernel: KernelSettings) -> int:

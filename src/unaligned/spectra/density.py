@@ -15,7 +15,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..engine import one_blas
-from ..errors import InputError
+from ..errors import about
 from ..operators.adjacency import adjacency_of
 from ..operators.graph import normalised_adjacency
 from ._quadrature import Quadrature, lanczos_quadrature
@@ -167,10 +167,8 @@ def laplacian_density(
         `"exact"`: all eigenvalues, O(N³) time and 8 N² bytes; `"slq"`: quadrature;
         `"auto"`: exact up to 2000 nodes.
     """
-    try:
+    with about(dataset.label):
         adjacency = adjacency_of(dataset.prepared(), dataset.kind, n_neighbors)
-    except InputError as error:
-        raise type(error)(f"{dataset.label}: {error}") from error
     step = normalised_adjacency(adjacency)  # I - L
     n = dataset.n_samples
     mean = 1.0 - float(step.diagonal().sum()) / n

@@ -52,7 +52,7 @@ class Krylov(EigenSolver):
     Parameters
     ----------
     block_size
-        Columns per product; K/6, at least 8 and at most 40, where None.
+        Columns per product; `default_block_size` where None.
     max_columns
         The budget m, rounded up to whole blocks; the larger of 10 K and 1000 where None. When
         it is spent, what there is comes back with the bound it has and an `AccuracyWarning`.
@@ -97,7 +97,7 @@ class Krylov(EigenSolver):
     ) -> Spectrum:
         """Do as `solve`, but leave it to the caller to look at `stats["converged"]`."""
         n, k = operator.n_samples, min(n_eigenvalues, operator.n_samples)
-        width = min(n, self.block_size or min(max(k // 6, 8), 40))
+        width = min(n, self.block_size or default_block_size(k))
         limit = min(n, self.max_columns or max(10 * k, 1000))
         # Pages of the buffer that are never written cost nothing.
         capacity = min(n, limit + width + PROBE_WIDTH * PROBE_STEPS)
@@ -114,6 +114,11 @@ class Krylov(EigenSolver):
                 return judge.finished(spectrum)
             # A check costs O(m² b), which is nothing beside O(N² b) until m nears N.
             check_at = int((1.08 + 0.3 * basis.columns / n) * basis.columns) + 1
+
+
+def default_block_size(n_eigenvalues: int) -> int:
+    """Return the columns per product where nothing else is said: K/6, from 8 to 40."""
+    return min(max(n_eigenvalues // 6, 8), 40)
 
 
 def warn_if_missed(spectrum: Spectrum, accuracy: Accuracy) -> None:

@@ -52,7 +52,7 @@ class Landmarks(EigenSolver):
 
     Examples
     --------
-    >>> from unaligned.operators.affinity import GaussianAffinity
+    >>> from unaligned.operators.gaussian import GaussianAffinity
     >>> angle = np.linspace(0.0, 2 * np.pi, 400, endpoint=False)
     >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     >>> operator = DiffusionOperator(GaussianAffinity(circle, 4.0))

@@ -60,13 +60,7 @@ class Nystrom(EigenSolver):
         rng: np.random.Generator,
     ) -> Spectrum:
         """Return estimates of the `n_eigenvalues` largest eigenvalues; `tol` plays no part."""
-        if not operator.definite:
-            raise InputError(
-                "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
-                "have negative eigenvalues (its metric, its neighbours or the matrix given). "
-                "Use solver='exact'."
-            )
-        M = self._columns(operator.n_samples, n_eigenvalues)
+        M = self._columns(operator, n_eigenvalues)
         squares, nu, how = _sketch(operator, M, rng)
         eigenvalues = descending(squares[:n_eigenvalues] - nu)
         # W + νI minus its sketch is positive semi-definite with this trace.
@@ -94,7 +88,15 @@ class Nystrom(EigenSolver):
             },
         )
 
-    def _columns(self, n_samples: int, n_eigenvalues: int) -> int:
+    def _columns(self, operator: PSDOperator, n_eigenvalues: int) -> int:
+        """Return M, refusing what Algorithm 1 is not made for."""
+        if not operator.definite:
+            raise InputError(
+                "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
+                "have negative eigenvalues (its metric, its neighbours or the matrix given). "
+                "Use solver='exact'."
+            )
+        n_samples = operator.n_samples
         if self.sketch_size is None:
             return min(2 * n_eigenvalues, n_samples)
         if not n_eigenvalues <= self.sketch_size <= n_samples:
