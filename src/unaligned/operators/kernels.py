@@ -74,6 +74,22 @@ def _exp(x: float) -> float:
     return _scale_by_power(series, rounded) if x >= _LOWEST else 0.0  # type: ignore[call-arg]
 
 
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _weighted_squares(
+    point: FloatArray, transposed: FloatArray, start: int, weight: float, out: FloatArray
+) -> None:
+    """Fill `out` with weight · ‖x - xⱼ‖², the columns being the points from `start` on."""
+    stop = start + out.size
+    out[:] = 0.0
+    for k in range(0, point.size, 4):
+        a, b, c, d = point[k], point[k + 1], point[k + 2], point[k + 3]
+        xa, xb = transposed[k, start:stop], transposed[k + 1, start:stop]
+        xc, xd = transposed[k + 2, start:stop], transposed[k + 3, start:stop]
+        for j in range(out.size):
+            u, v, w, z = a - xa[j], b - xb[j], c - xc[j], d - xd[j]
+            out[j] += weight * ((u * u + v * v) + (w * w + z * z))
+
+
 @njit(**_LOOP)
 def products_from_points(
     points: FloatArray, transposed: FloatArray, start: int, out: FloatArray
@@ -83,18 +99,9 @@ def products_from_points(
     That is the inner product of points without length, so what follows is the same for few
     features and for many. The number of features is a multiple of four.
     """
-    stop = start + out.shape[1]
     for i in range(points.shape[0]):
         # Slices of single rows, here and below: what starts at 0 without gaps is vectorised.
-        row = out[i]
-        row[:] = 0.0
-        for k in range(0, points.shape[1], 4):
-            a, b, c, d = points[i, k], points[i, k + 1], points[i, k + 2], points[i, k + 3]
-            xa, xb = transposed[k, start:stop], transposed[k + 1, start:stop]
-            xc, xd = transposed[k + 2, start:stop], transposed[k + 3, start:stop]
-            for j in range(row.size):
-                u, v, w, z = a - xa[j], b - xb[j], c - xc[j], d - xd[j]
-                row[j] -= 0.5 * ((u * u + v * v) + (w * w + z * z))
+        _weighted_squares(points[i], transposed, start, -0.5, out[i])
 
 
 @njit(**_LOOP)
@@ -192,16 +199,8 @@ def tally_windows(
     squared, found = np.empty(longest), np.empty(longest + 1)
     n_below = 0
     for i in range(points.shape[0]):
-        begin, end = starts[i], stops[i]
-        row = squared[: end - begin]
-        row[:] = 0.0
-        for k in range(0, points.shape[1], 4):
-            a, b, c, d = points[i, k], points[i, k + 1], points[i, k + 2], points[i, k + 3]
-            xa, xb = transposed[k, begin:end], transposed[k + 1, begin:end]
-            xc, xd = transposed[k + 2, begin:end], transposed[k + 3, begin:end]
-            for j in range(row.size):
-                u, v, w, z = a - xa[j], b - xb[j], c - xc[j], d - xd[j]
-                row[j] += (u * u + v * v) + (w * w + z * z)
+        row = squared[: stops[i] - starts[i]]
+        _weighted_squares(points[i], transposed, starts[i], 1.0, row)
         below, shares[i] = _tally(row, bracket, middle, found, bins)
         n_below += below
     return n_below
