@@ -108,7 +108,7 @@ def test_a_run_that_stops_keeps_what_is_done(tmp_path, monkeypatch, computed):
 
     with monkeypatch.context() as patch:
         patch.setattr(SpectralDistance, "describe", stopping)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt, match="while describing: 2 of 3 datasets done"):
             compared(tmp_path)
     computed.clear()
     compared(tmp_path)

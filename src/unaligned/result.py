@@ -34,12 +34,26 @@ class Comparison:
         distance has no bound.
     distance
         The distance with all its settings; None after loading one that could not be saved.
+    distance_name, options
+        The same as words and numbers, which every file holds.
     seed
         The root seed that `rng` gave.
     preparation
         What was done to all datasets before: `preprocess`, `nan_policy`, `subsample`.
+    is_square
+        Whether the datasets were compared with each other, not with references.
     metadata
         The metadata of the datasets by name, as `Dataset` has it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
+    >>> found = ua.compare(clouds, n_eigenvalues=20)
+    >>> found, bool(found["line", "disc"] == found.distances[0, 1])
+    (Comparison(les, 2 datasets), True)
     """
 
     names: tuple[str, ...]

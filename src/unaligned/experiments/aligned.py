@@ -76,8 +76,7 @@ class Aligned(RadiiExperiment):
 
 def _side_by_side(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row per trial, c and pair, and a column per method."""
-    wide = table.pivot(index=["trial", "c", "pair"], columns="method", values="distance")
-    return wide
+    return table.pivot(index=["trial", "c", "pair"], columns="method", values="distance")
 
 
 def _bound_claim(table: pd.DataFrame) -> Claim:

@@ -41,15 +41,25 @@ def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) 
     ----------
     tag
         What to colour by, as for `embedding`; None gives each dataset its own colour.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {"line": rng.normal(size=(60, 1)), "ball": rng.normal(size=(60, 3))}
+    >>> [line.get_label() for line in spectra(ua.compare(clouds, n_eigenvalues=20)).lines]
+    ['line', 'ball', 'γ = 1e-08']
     """
     signatures = _signatures(comparison, "spectra")
     shown = one_tag(tag, comparison.names, comparison.metadata)
+    if shown is None:
+        own = range(len(signatures))
+        lines = [(COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "--") for i in own]
+    else:
+        lines = [(colour, "-") for colour, _ in looks(shown, len(signatures))]
     with style():
         axes = new_axes(ax, (6.0, 4.2))
-        for i, (name, signature) in enumerate(signatures.items()):
-            dashes, colour = "-" if i < len(COLOURS) else "--", COLOURS[i % len(COLOURS)]
-            if shown is not None:
-                dashes, colour = "-", looks(shown, len(signatures))[i][0]
+        for (name, signature), (colour, dashes) in zip(signatures.items(), lines, strict=True):
             _spectrum(axes, signature, color=colour, linestyle=dashes, label=name)
         _finish(axes, next(iter(signatures.values())).recipe.gamma)
         axes.set_title("diffusion spectra")

@@ -34,6 +34,15 @@ def heatmap(
         Any colour map of matplotlib.
     order
         `"given"`, or `"tree"`: similar datasets stand together, with the tree of `linkage` above.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (2, 9, 3)}
+    >>> axes = heatmap(ua.compare(clouds, n_eigenvalues=20), order="tree")
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['9d', '2d', '3d']
     """
     _check.one_of("order", order, ("given", "tree"))
     merged = comparison.linkage() if order == "tree" else None
@@ -59,7 +68,16 @@ def heatmap(
 
 
 def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = "average") -> Axes:
-    """Return the tree in which the nearest datasets join first; `method` as in `linkage`."""
+    """Return the tree in which the nearest datasets join first; `method` as in `linkage`.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (2, 9, 3)}
+    >>> dendrogram(ua.compare(clouds, n_eigenvalues=20)).get_title()
+    'average linkage'
+    """
     from scipy.cluster import hierarchy
 
     merged = comparison.linkage(method)

@@ -39,9 +39,9 @@ class Auto(EigenSolver):
 
     The rules, in order:
 
-    0. Points that are read by blocks (a source of rows, or 50,000 rows and more): `landmarks`.
-       Where a sample foresees too many of them, and there are 100,000 rows at the most:
-       `krylov`, with the points in memory.
+    0. Points that are read by blocks (50,000 rows and more, or a source of more than 256 MiB):
+       `landmarks`. Where a sample foresees too many of them, and there are 100,000 rows at the
+       most: `krylov`, with the points in memory.
     1. An operator that may have negative eigenvalues: `exact` where its N² matrix fits into
        memory and is no dearer, else `krylov`.
     2. N ≤ 500, or K > N/4: `exact`. Nothing is cheaper.

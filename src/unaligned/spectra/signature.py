@@ -123,6 +123,14 @@ class Signature:
         Which data it was.
     stats
         Time, solver, kernel entries evaluated, rows dropped.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> points = np.random.default_rng(0).normal(size=(99, 2))
+    >>> signature = ua.signature(points, n_eigenvalues=20)
+    >>> signature.truncate(5).values.shape, signature.bound_kind
+    ((5,), 'exact')
     """
 
     spectrum: Spectrum
