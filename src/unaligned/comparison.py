@@ -250,15 +250,10 @@ def compare(
     require_applicable(method, rows, columns)
     warn_about_sizes(method, everything)
     preparation = {**given, "subsample": size}
+    kept = None if cache is None else Cache.at(cache)
     with resolve_engine(engine, n_jobs, progress) as where:
         return fill(
-            method,
-            rows,
-            columns,
-            seed=seed,
-            preparation=preparation,
-            engine=where,
-            cache=None if cache is None else Cache.at(cache),
+            method, rows, columns, seed=seed, preparation=preparation, engine=where, cache=kept
         )
 
 

@@ -68,6 +68,12 @@ def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
 
     The leading eigenvectors of -J D² J / 2, J the centring matrix, scaled by the roots of their
     eigenvalues. O(n³) time.
+
+    Examples
+    --------
+    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]))
+    >>> classical_mds(line, 1).ravel().round(6)
+    array([-2., -1.,  3.])
     """
     n = distances.shape[0]
     centring = np.eye(n) - 1.0 / n
@@ -84,6 +90,13 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     operator, each times its eigenvalue, the constant one left out. A collection has tens of
     datasets where a dataset has thousands of points, so σ² is twice the median of the
     off-diagonal squares: with the zero diagonal in, few datasets would get too small a scale.
+    O(n³) time.
+
+    Examples
+    --------
+    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]))
+    >>> np.argsort(diffusion_map(line, 1).ravel())  # 0 and 1 stand together
+    array([0, 1, 2])
     """
     pairs = distances[np.triu_indices_from(distances, k=1)] ** 2
     scale = 2.0 * float(np.median(pairs)) or 2.0 * float(pairs.mean())

@@ -252,8 +252,7 @@ class Comparison:
         >>> rng = np.random.default_rng(0)
         >>> clouds = {f"{d}d": rng.normal(size=(99, d)) for d in (1, 2, 3)}
         >>> path = Path(tempfile.mkdtemp()) / "report.html"
-        >>> found = ua.compare(clouds, n_eigenvalues=20)
-        >>> found.report(path, tags={"dimension": [1, 2, 3]})
+        >>> ua.compare(clouds, n_eigenvalues=20).report(path, tags={"dimension": [1, 2, 3]})
         >>> "dimension" in path.read_text(encoding="utf-8")
         True
         """

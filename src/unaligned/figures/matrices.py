@@ -39,10 +39,10 @@ def heatmap(
     --------
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
-    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (2, 9, 3)}
+    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (9, 1, 5)}
     >>> axes = heatmap(ua.compare(clouds, n_eigenvalues=20), order="tree")
     >>> [label.get_text() for label in axes.get_yticklabels()]
-    ['9d', '2d', '3d']
+    ['1d', '9d', '5d']
     """
     _check.one_of("order", order, ("given", "tree"))
     merged = comparison.linkage() if order == "tree" else None
@@ -74,7 +74,7 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
     --------
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
-    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (2, 9, 3)}
+    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (9, 1, 5)}
     >>> dendrogram(ua.compare(clouds, n_eigenvalues=20)).get_title()
     'average linkage'
     """

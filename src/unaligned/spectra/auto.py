@@ -53,6 +53,13 @@ class Auto(EigenSolver):
        the matrix fits, `exact` follows.
 
     `stats["chosen"]` and `stats["why"]` tell what was done.
+
+    Examples
+    --------
+    >>> from unaligned.operators.base import MatrixOperator
+    >>> operator = MatrixOperator(np.diag([0.5, 1.0, 0.25]))
+    >>> Auto().solve(operator, 2, Accuracy(), np.random.default_rng(0)).stats["chosen"]
+    'exact'
     """
 
     name: ClassVar[str] = "auto"

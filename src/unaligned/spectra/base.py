@@ -44,6 +44,13 @@ class Spectrum:
         The name of the solver that made it.
     stats
         What it cost and what happened on the way.
+
+    Examples
+    --------
+    >>> values = np.array([1.0, 0.5])
+    >>> spectrum = Spectrum(values, values, values, 0.1, "certified", "landmarks")
+    >>> spectrum.log_error(0.0).round(4)  # the slack may fall on either
+    array([0.0953, 0.1823])
     """
 
     eigenvalues: FloatArray

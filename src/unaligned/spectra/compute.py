@@ -94,6 +94,12 @@ def compute_signature(
     """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ).
 
     Points that are read by blocks are read and worked on where `engine` says, by default here.
+
+    Examples
+    --------
+    >>> points = Dataset(np.random.default_rng(0).normal(size=(99, 2)))
+    >>> compute_signature(points, SignatureSettings(n_eigenvalues=20), seed=0).values.shape
+    (20,)
     """
     with one_blas():
         return _compute(dataset, settings, seed, engine or Threads(1))

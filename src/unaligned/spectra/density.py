@@ -166,6 +166,16 @@ def laplacian_density(
     method
         `"exact"`: all eigenvalues, O(N³) time and 8 N² bytes; `"slq"`: quadrature;
         `"auto"`: exact up to 2000 nodes.
+    n_neighbors, n_steps, n_probes
+        k, and for the quadrature m and p (see `lanczos_quadrature`).
+
+    Examples
+    --------
+    >>> edge = Dataset([[0.0, 1.0], [1.0, 0.0]], kind="graph")
+    >>> settings = {"n_neighbors": 1, "n_steps": 10, "n_probes": 2}
+    >>> found = laplacian_density(edge, 0, method="exact", **settings)
+    >>> found.heat(np.array([0.0, 1.0])).values.round(4)
+    array([1.    , 0.5677])
     """
     with about(dataset.label):
         adjacency = adjacency_of(dataset.prepared(), dataset.kind, n_neighbors)
