@@ -145,9 +145,7 @@ class AffineInvariant(AlignedDistance):
         W *= np.exp(-scale)
         return W, scale
 
-    def between(
-        self, first: tuple[FloatArray, float], second: tuple[FloatArray, float]
-    ) -> float:
+    def between(self, first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> float:
         """Return the norm of the logarithms of the generalised eigenvalues."""
         (W1, scale1), (W2, scale2) = first, second
         factor, _ = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
