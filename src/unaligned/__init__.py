@@ -59,9 +59,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module(".errors", __name__)
-    if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return found
 
 
 def __dir__() -> list[str]:

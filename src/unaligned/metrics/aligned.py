@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eigh, eigvalsh
-from scipy.linalg.lapack import dsygst
+from scipy.linalg import eigh, eigvalsh
+from scipy.linalg.lapack import dpotrf, dsygst
 
 from .. import _check
 from .._check import FloatArray
@@ -19,7 +19,7 @@ from ..spectra.compute import operator_of
 from .base import Distance
 from .imd import TIMES
 
-_WIDE = 1e-6  # of eigenvalues in so wide a range the smallest keep less than ten digits
+_NEXT_TO_ONE = 1.0 - np.finfo(float).epsneg
 NORMS = {"frobenius": 2, "nuclear": 1, "spectral": np.inf}
 
 
@@ -108,7 +108,8 @@ class LogEuclidean(AlignedDistance):
     def transform(self, W: FloatArray, label: str) -> FloatArray:
         """Return the matrix logarithm, by eigenvectors."""
         eigenvalues, U = eigh(W)
-        _require_positive(eigenvalues, label)
+        if eigenvalues[0] <= 0:
+            raise _not_positive(eigenvalues[0], label)
         logarithm: FloatArray = (U * np.log(eigenvalues)) @ U.T
         return logarithm
 
@@ -125,34 +126,33 @@ class AffineInvariant(AlignedDistance):
 
     with μ the generalised eigenvalues of (W₂, W₁). The paper prints
     :math:`\|\log(W_1^{-1} W_2)\|_F`; taken as a plain norm of that non-symmetric matrix it is
-    another number, so the generalised eigenvalues are used: those above 1 of (W₂, W₁) and of
-    (W₁, W₂), as one problem alone leaves four digits to operators of condition 10⁸.
+    another number, so the generalised eigenvalues are used. Those of (W₂, W₁) themselves leave
+    four digits to operators of condition 10⁸, as small ones are lost beside large ones; so they
+    are taken from η = (μ - 1) / (μ + 1), the eigenvalues of (W₂ - W₁, W₂ + W₁), which lie
+    between -1 and 1 and keep both ends: log μ = 2 artanh η. The geometric means of both spectra
+    are taken out first, so that μ lies around 1 whatever the units.
     """
 
     name: ClassVar[str] = "affine-invariant"
     summary: ClassVar[str] = "affine-invariant distance of aligned operators"
 
-    def transform(self, W: FloatArray, label: str) -> tuple[FloatArray, FloatArray]:
-        """Return the operator and its Cholesky factor, which only positive ones have."""
-        try:
-            return W, cholesky(W, lower=True, check_finite=False)
-        except LinAlgError:
-            _require_positive(eigvalsh(W), label)
-            raise
+    def transform(self, W: FloatArray, label: str) -> tuple[FloatArray, float]:
+        """Return the operator over the geometric mean of its eigenvalues, and the mean's log."""
+        factor, failed = dpotrf(W.T, lower=1, clean=0)
+        if failed:
+            raise _not_positive(eigvalsh(W)[0], label)
+        scale = 2.0 * float(np.log(np.diagonal(factor)).mean())
+        W *= np.exp(-scale)
+        return W, scale
 
-    def between(
-        self, first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]
-    ) -> float:
+    def between(self, first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> float:
         """Return the norm of the logarithms of the generalised eigenvalues."""
-        (W1, L1), (W2, L2) = first, second
-        if np.array_equal(W1, W2):
-            return 0.0  # rounding would leave 1e-8
-        ratios = _ratios(W2, L1)
-        if ratios[0] < _WIDE * ratios[-1]:
-            # Small ones are lost beside large ones; they are the inverses of the others' large.
-            inverse = _ratios(W1, L2)
-            ratios = np.concatenate([ratios[ratios > 1], inverse[inverse > 1]])
-        return float(np.linalg.norm(np.log(ratios)))
+        (W1, scale1), (W2, scale2) = first, second
+        factor, _ = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
+        reduced, _ = dsygst((W2 - W1).T, factor, lower=1, overwrite_a=1)
+        ratios = eigvalsh(reduced, lower=True, check_finite=False, overwrite_a=True)
+        logarithms = 2.0 * np.arctanh(np.clip(ratios, -_NEXT_TO_ONE, _NEXT_TO_ONE))
+        return float(np.linalg.norm(logarithms + scale2 - scale1))
 
 
 @dataclass(frozen=True)
@@ -237,16 +237,8 @@ def _norm(powers1: FloatArray, powers2: FloatArray, C: FloatArray, norm: str) ->
     return float(np.linalg.norm(eigvalsh(difference), NORMS[norm]))
 
 
-def _ratios(W: FloatArray, L: FloatArray) -> FloatArray:
-    """Return the eigenvalues of L⁻¹ W L⁻ᵀ, ascending, absolutely good to rounding."""
-    reduced, _ = dsygst(W, L, lower=1)
-    ratios: FloatArray = eigvalsh(reduced, lower=True, check_finite=False)
-    return ratios
-
-
-def _require_positive(eigenvalues: FloatArray, label: str) -> None:
-    if eigenvalues[0] <= 0:
-        raise InputError(
-            f"{label}: the operator has the eigenvalue {eigenvalues[0]:g}, and a logarithm needs "
-            "positive ones. Give a larger gamma."
-        )
+def _not_positive(smallest: float, label: str) -> InputError:
+    return InputError(
+        f"{label}: the operator has the eigenvalue {smallest:g}, and a logarithm needs clearly "
+        "positive ones. Give a larger gamma."
+    )
