@@ -67,3 +67,11 @@ def test_a_bandwidth_given_as_a_number_is_varied_too(noisy, clean):
     rows = table[table["setting"] == "bandwidth"]
     assert rows["value"].tolist() == [25.0, 37.5, 50.0, 75.0, 100.0]
     assert rows["les"].nunique() == 5
+
+
+def test_robust_leaves_k_to_the_rows_that_are_left():
+    rng = np.random.default_rng(0)
+    stained = np.vstack([rng.normal(size=(60, 3)), [[1e3, 0.0, 0.0], [0.0, 1e3, 0.0]]])
+    found = ua.diagnose(stained, rng.normal(size=(70, 3)), robust=True)
+    counts = found.sensitivity.query("setting == 'n_eigenvalues'")["value"]
+    assert counts.max() == found.signature.n_eigenvalues < len(stained)

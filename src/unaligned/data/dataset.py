@@ -19,10 +19,9 @@ from .files import as_source
 from .fitted import prepared_rows
 from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
 from .sources import ArrayRows, RowSource
-from .validate import require_symmetric, without_missing
+from .validate import require_symmetric, rows_per_block, without_missing
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
-_BLOCK_BYTES = 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +167,7 @@ class Dataset:
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""
-        if n_rows is None:
-            n_rows = max(1, _BLOCK_BYTES // (8 * max(1, self.n_features)))
+        n_rows = n_rows or rows_per_block(self.n_features)
         if isinstance(self.values, RowSource):
             yield from self.values.blocks(n_rows)
             return

@@ -51,6 +51,11 @@ def without_missing(values: Values, kind: str, label: str, nan_policy: str) -> t
     return values[keep], n_bad
 
 
+def rows_per_block(n_features: int) -> int:
+    """Return how many rows in double precision 32 MiB hold, at least one."""
+    return max(1, _BLOCK_BYTES // (8 * max(1, n_features)))
+
+
 def rows_not_finite(values: Values) -> npt.NDArray[np.int64]:
     """Return the positions of rows with NaN or infinity, block by block."""
     if values.dtype.kind != "f":
@@ -58,7 +63,7 @@ def rows_not_finite(values: Values) -> npt.NDArray[np.int64]:
     if sparse.issparse(values):
         row_of = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
         return np.unique(row_of[~np.isfinite(values.data)])
-    step = max(1, _BLOCK_BYTES // (8 * max(1, values.shape[1])))
+    step = rows_per_block(values.shape[1])
     found = [
         start + _bad_rows(np.isfinite(values[start : start + step]))
         for start in range(0, values.shape[0], step)

@@ -92,15 +92,12 @@ class Landmarks(EigenSolver):
         affordable: float,
     ) -> Spectrum | None:
         """Do as `solve`, but give up, with None, once more landmarks are foreseen than that."""
+        capacity = min(operator.n_samples, self.max_landmarks or default_budget(n_eigenvalues))
         if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
-            capacity = self.max_landmarks or default_budget(n_eigenvalues)
-            capacity = min(capacity, operator.n_samples)
             streamed = Streamed(operator.affinity, n_eigenvalues, accuracy, capacity, rng)
             return streamed.run(affordable)
-        kernel = _kernel(operator)
         count = min(n_eigenvalues, operator.n_samples)
-        capacity = min(operator.n_samples, self.max_landmarks or default_budget(count))
-        run = Run(operator, PivotedCholesky(kernel, capacity), count, accuracy, rng)
+        run = Run(operator, PivotedCholesky(_kernel(operator), capacity), count, accuracy, rng)
         while run.growing:
             run.grow(self.block_size)
             if run.due() and run.good_enough(run.estimate()) and run.good_enough(run.spectrum()):
