@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UnalignedError, UnalignedWarning
 from .output import amount, duration, fits, out, print_json, table
+from .wording import in_shell
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -51,7 +52,7 @@ def look_at(dataset: Dataset, options: dict[str, Any]) -> Look:
     try:
         return Look(**plain, **_cost(dataset, options), **_suggestions(dataset, options))
     except UnalignedError as error:
-        return Look(**plain, problem=str(error))
+        return Look(**plain, problem=in_shell(error))
 
 
 def _duplicates(dataset: Dataset) -> int:

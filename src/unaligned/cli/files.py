@@ -13,7 +13,7 @@ from ._looks import look_at, print_looks
 from ._results import Outputs, as_json, print_distances
 from .base import app, examples, flat, going_on
 from .options import AsJSON, Caching, Files, Making, Running, literals, subsample_size
-from .output import print_json, say
+from .output import complain, print_json, say
 from .reading import Reading
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def compare(
         try:
             found.append(_compared(datasets, {**settings, **options, "distance": name}))
         except (NotApplicableError, MissingExtraError) as error:
-            say(f"Error: {error}")
+            complain("Error", error)
             continue
         if not json:
             print_distances(found[-1])
@@ -191,7 +191,7 @@ def _options_of(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dic
             every = sorted(set().union(*known.values()))
             raise OptionError(
                 f"{option!r} is not an option of {' or '.join(names)}."
-                f"{_check.did_you_mean(option, every)} There are: {', '.join(every)}."
+                f"{_check.did_you_mean(option, every)} There are: {', '.join(map(repr, every))}."
             )
     return {
         name: {key: value for key, value in given.items() if key in options}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ..errors import FileError, InputError
-from .output import say
+from .output import complain
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -162,7 +162,7 @@ class Caching:
         try:
             return Cache.at(default_folder()).folder
         except FileError as error:
-            say(f"Warning: nothing is kept. {error}")
+            complain("Warning", f"nothing is kept. {error}")
             return None
 
 

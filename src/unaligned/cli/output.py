@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from ..errors import UnalignedWarning
+from .wording import in_shell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +25,11 @@ _ENDLESS = 100_000  # columns: into a pipe or a file nothing is cut or wrapped
 def say(message: str) -> None:
     """Print a message to stderr."""
     _console(stderr=True, soft_wrap=True).print(message)
+
+
+def complain(kind: str, message: object) -> None:
+    """Print what the library says of an error, or warns of, in the words of the shell."""
+    say(f"{kind}: {in_shell(message)}")
 
 
 def out() -> Console:
@@ -125,7 +131,7 @@ def plain_warnings() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, UnalignedWarning):
-                say(f"Warning: {message}")
+                complain("Warning", message)
             else:
                 usual(message, category, filename, lineno, file, line)
 

@@ -119,6 +119,6 @@ def _column(text: str) -> str | int:
 
 def _size(text: str) -> tuple[int, int]:
     width, by, height = text.partition("x")
-    if not (width.isdigit() and by and height.isdigit()):
+    if not (width.isdigit() and by and height.isdigit() and int(width) and int(height)):
         raise InputError(f"--resize {text!r} must be WIDTHxHEIGHT, such as 32x32.")
     return int(width), int(height)
