@@ -40,7 +40,7 @@ def test_a_line_is_printed_for_each(files):
 
 def test_what_is_there_is_not_computed_again_and_is_tagged(store):
     found = run("describe cells.npy new.npy --store refs.db --tag source=both")
-    assert found.stderr == "1 of 2 datasets are in the store already.\n"
+    assert found.stderr == "In the store already: 1 of 2 datasets.\n"
     assert found.stdout.startswith("new: ")
     assert store.names({"source": "both"}) == ["cells", "new"]
     everything = run("describe cells.npy new.npy --store refs.db")

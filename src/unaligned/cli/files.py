@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import _settings
-from ..errors import InputError, MissingExtraError, NotApplicableError, OptionError
+from ..errors import InputError, MissingExtraError, NotApplicableError, OptionError, counted
 from ._looks import look_at, print_looks
 from ._results import Outputs, as_json, print_distances
 from .base import app, examples, flat, going_on
@@ -167,7 +167,8 @@ def _compared(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compa
     signatures = {**found.signatures, **found.reference_signatures}
     n_cached = sum(map(is_cached, signatures.values()))
     if n_cached:
-        say(f"{len(signatures)} datasets: {n_cached} signatures from the cache.")
+        everything = counted(len(signatures), "dataset")
+        say(f"{everything}: {counted(n_cached, 'signature')} from the cache.")
     return found
 
 
