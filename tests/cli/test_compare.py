@@ -180,7 +180,7 @@ def test_a_cache_that_cannot_be_made_costs_only_a_warning(files, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(files / "cells.npy"))
     found = run("compare cells.npy model.npy")
     assert found.exit_code == 0
-    assert found.stderr.startswith("Warning: nothing is kept. cache=")
+    assert found.stderr.startswith("Warning: nothing is kept. --cache ")
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])

@@ -129,7 +129,7 @@ def compare(
         "subsample": subsample_size(subsample),
         "rng": running.seed,
         "n_jobs": running.n_jobs([*datasets.values(), *(references or {}).values()]),
-        "cache": caching.folder(),
+        "cache": caching.opened(),
     }
     found: list[Comparison] = []
     for name, options in chosen.items():
