@@ -121,7 +121,7 @@ def compare(
     outputs.require_possible()
     names = _unique(distance)
     chosen = _options_of(names, {**making.given(), **literals("--option", option)})
-    datasets = reading.load(files)
+    datasets = reading.load(files, short=not against)
     references = reading.load(against) if against else None
     _require_two(datasets, references)
     settings = {
