@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import unaligned as ua
@@ -73,6 +74,17 @@ def test_distances_lists_every_distance():
         assert name in found.stdout
     assert "nothing shared" in found.stdout
     assert "paired rows" in found.stdout
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_a_narrow_terminal_cuts_no_words(files, monkeypatch, width):
+    run("describe", "cells.npy", "model.npy", "--store", "refs.db", "--tag", "source=lab")
+    monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=width))
+    for command in ("distances", "list --store refs.db", "nearest new.npy --store refs.db"):
+        found = run(*command.split())
+        assert "…" not in found.stdout
+        for word in ("cells", "source=lab") if "refs.db" in command else ua.available().index:
+            assert word in found.stdout
 
 
 def test_demo_prints_table_and_reading():

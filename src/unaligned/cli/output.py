@@ -17,6 +17,7 @@ from .wording import in_shell
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
 _ENDLESS = 100_000  # columns: into a pipe or a file nothing is cut or wrapped
@@ -45,18 +46,32 @@ def _console(**options: Any) -> Console:
 
 
 def show(title: str, shown: Table) -> None:
-    """Print a table under its title."""
+    """Print a table under its title; row by row where even wrapped it would lose words."""
     console = out()
     if title:
         console.print(title, style="bold")
-    console.print(shown)
+    for column in shown.columns:  # a column that gives way must not cut words
+        words = " ".join(map(str, [column.header, *column.cells])).split()
+        column.min_width = max(map(len, words), default=0)
+    if _width(shown).minimum <= console.width:
+        console.print(shown)
+        return
+    for row in zip(*(column.cells for column in shown.columns), strict=True):
+        console.print()
+        for column, cell in zip(shown.columns, row, strict=True):
+            if str(cell):
+                console.print(*([f"{column.header}:"] if column.header else []), cell)
 
 
 def fits(shown: Table) -> bool:
     """Whether a table can be shown without cutting its cells."""
+    return bool(_width(shown).maximum <= out().width)
+
+
+def _width(shown: Table) -> Measurement:
+    """Return the least and the most columns that a table takes, whatever the terminal."""
     console = out()
-    wanted: int = console.measure(shown, options=console.options.update(width=_ENDLESS)).maximum
-    return wanted <= console.width
+    return console.measure(shown, options=console.options.update(width=_ENDLESS))
 
 
 def table(columns: list[str], *, first: int) -> Table:

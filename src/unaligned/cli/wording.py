@@ -22,7 +22,7 @@ _TWINS = {"n_jobs": "jobs", "references": "against", "rng": "seed", "tags": "tag
 _PARTS = re.compile(
     r"""
     (?<![\w=]) (?: '[^']*' | "[^"]*" )  # names of files and the like: they stay as they are
-    | \b (?P<name> [a-z]\w* ) = (?: (?P<value>
+    | (?<![\w.]) (?P<name> [a-z]\w* ) = (?: (?P<value>
         '[^']*' | "[^"]*" | \[[^]]*] | \([^)]*\) | (?: True | False | None ) \b
         | [-+]? \d+ (?: \.\d+ )? (?: e[-+]?\d+ )? \b ) | (?! [\w<] ) )
     | (?<![\w.]) (?P<word> [a-z]+ (?: _[a-z]+ )+ ) \b (?! [=(] | \.\w )
