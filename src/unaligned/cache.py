@@ -21,7 +21,7 @@ from .metrics.base import Distance, SpectralDistance
 from .spectra.signature import Signature
 
 # To be raised whenever the same data and settings give other numbers within one version.
-_NUMERICS = 1
+_NUMERICS = 2
 # Nothing else in the folder is ever touched: it may be one that holds other things too.
 _ENTRY = re.compile(r"[0-9a-f]{32}\.npz")
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.npz\.[0-9a-f]{16}")  # of a process that was killed

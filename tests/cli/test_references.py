@@ -138,7 +138,7 @@ def test_list_remove_and_export(store, files):
     assert done("remove cells digits cells --store refs.db") == ""
     assert store.names() == ["model"]
     assert (
-        run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signatures.\n"
+        run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signature.\n"
     )
     assert (files / "all.csv").read_text().startswith("name,n_samples")
 
