@@ -176,8 +176,9 @@ def test_files_of_one_name_keep_their_folders(files):
 def test_names_are_printed_as_they_are(files):
     """`:x:` would be a picture and `[b]` a style to the library that prints."""
     np.savez(files / "a [b].npz", x=np.load("model.npy"), side=np.repeat(["l", "r"], 35))
+    np.savez(files / "c.npz", x=np.load("model.npy") ** 2, side=np.repeat(["l", "r"], 35))
     for command in ("info", "compare"):
-        printed = done(f"{command} 'a [b].npz:x' --group-by side")
+        printed = done(f"{command} 'a [b].npz:x' c.npz --group-by side")
         assert "a [b]:x:l " in printed
 
 
