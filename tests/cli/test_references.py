@@ -137,9 +137,7 @@ def test_list_remove_and_export(store, files):
     assert "refs.db: 3 signatures" in done("list --store refs.db")
     assert done("remove cells digits cells --store refs.db") == ""
     assert store.names() == ["model"]
-    assert (
-        run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signature.\n"
-    )
+    assert run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signature.\n"
     assert (files / "all.csv").read_text().startswith("name,n_samples")
 
 
