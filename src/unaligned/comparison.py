@@ -274,6 +274,7 @@ def available() -> pd.DataFrame:
             "paired rows": cls.paired_rows,
             "symmetric": cls.symmetric,
             "descriptor": cls.is_descriptor,
+            "kinds": ", ".join(cls.kinds),
             "extra": cls.extra or "",
             "cost": cls.cost,
         }
