@@ -208,16 +208,14 @@ class PointCloud:
     def dense_rows(self, rows: Rows) -> FloatArray:
         """Return these rows, dense and centred, whatever the points are."""
         taken = self.values[rows]
-        return np.asarray(taken.toarray() - self._mean if self.is_sparse else taken)
+        if self.is_sparse:
+            taken = taken.toarray()
+            taken -= self._mean
+        return np.asarray(taken)
 
     def _rows(self, rows: Rows) -> Any:
         """Return these rows: dense and centred, or sparse where they stay so."""
-        taken = self.values[rows]
-        if not self.is_sparse or self._stays_sparse:
-            return taken
-        dense = taken.toarray()
-        dense -= self._mean
-        return dense
+        return self.values[rows] if self._stays_sparse else self.dense_rows(rows)
 
     def _centred_sparse(self, points: Any) -> Points:
         """Check sparse points and keep their mean; they are centred tile by tile."""
