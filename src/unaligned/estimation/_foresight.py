@@ -1,0 +1,247 @@
+"""What one signature will cost: what probes needed and took, carried over to all rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..operators.bandwidth import EXACT_PAIRS
+from ..operators.graph import HeatKernel
+from ..operators.memory import storage_for
+from ..operators.metric import is_euclidean
+from ..spectra._stream import SAMPLE_ROWS
+from ..spectra.auto import (
+    ORTHOGONAL_COST,
+    RITZ_COST,
+    affordable_streamed,
+    choose,
+    landmark_price,
+    resolve_solver,
+)
+from ..spectra.base import EigenSolver
+from ..spectra.exact import Exact
+from ..spectra.krylov import Krylov
+from ..spectra.landmarks import Landmarks, default_budget
+from . import _memory
+from ._probes import PROBE_ROWS, Part, Probe, Sample, n_weights
+from ._rates import beyond_cache, large_product_seconds, measure, product_seconds
+from ._timing import quickest
+
+_CHECKED = 5000  # up to here weights and distances are tested for positivity
+# A stream reads all rows for their mean, for σ², and in three passes; and draws three samples.
+_READ, _DRAWN = 5, 3
+_STEEPEST = 1.5  # how much faster than before landmarks may grow with every doubling
+
+
+class Foreseen(NamedTuple):
+    """The solver, what it needs, and how this was found."""
+
+    solver: str
+    seconds: float
+    memory_bytes: int
+    reason: str
+
+
+def in_memory(sample: Sample) -> Foreseen:
+    """Return the cost of rows that are all in memory."""
+    wanted = resolve_solver(sample.settings.solver, sample.settings.sketch_size)
+    kernel, n, k = sample.settings.kernel, sample.n, sample.k
+    dense_points = _gaussian(sample)
+    tiled = dense_points and storage_for(n, kernel.memory_limit) == "tiled"
+    choice = choose(n, k, definite=_definite(sample), tiled=tiled)
+    solver = choice.solver if wanted.name == "auto" else wanted
+    found = None
+    if isinstance(wanted, Landmarks) or (wanted.name == "auto" and choice.affordable):
+        most = math.inf if isinstance(wanted, Landmarks) else choice.affordable
+        found = _by_landmarks(sample, wanted, most)
+    if found is None:
+        found = (
+            _by_rows(sample) if isinstance(solver, Exact) else _by_products(sample, solver, tiled)
+        )
+    reading = 2 * sample.n * sample.reading[0] + sample.reading[1]
+    return found._replace(seconds=found.seconds + _operator_seconds(sample) + reading)
+
+
+def streamed(sample: Sample) -> Foreseen:
+    """Return the cost of rows that are read by blocks."""
+    wanted = resolve_solver(sample.settings.solver, sample.settings.sketch_size)
+    n, k, d = sample.n, sample.k, sample.dataset.n_features
+    solver = wanted if isinstance(wanted, Landmarks) else Landmarks()
+    probes = sample.landmarks(solver)
+    effort = foreseen_landmarks(probes, min(n, SAMPLE_ROWS))
+    if wanted.name == "auto" and effort > affordable_streamed(n, d, k):
+        found = _by_products(sample, Krylov(), True)
+        rates = measure(sample.rows, n, sample.settings.kernel.bandwidth, 1)
+        return found._replace(seconds=found.seconds + rates.scale)
+    rank = min(effort, solver.max_landmarks or default_budget(k))
+    rates = measure(sample.rows, n, sample.settings.kernel.bandwidth, rank)
+    prices = [landmark_price(p.n_rows, p.effort) for p in probes]
+    seconds = carried([p.seconds for p in probes], prices, landmark_price(SAMPLE_ROWS, rank))
+    reading = _READ * n * sample.reading[0] + _DRAWN * sample.reading[1]
+    reason = (
+        f"Measured on {probes[-1].n_rows} and {rates.n_rows} rows, where {probes[-1].effort} "
+        f"landmarks did; {rank} are foreseen"
+    )
+    total = seconds + rates.seconds(n, k) + reading
+    return Foreseen(Landmarks.name, total, rates.memory_bytes, reason)
+
+
+def _by_landmarks(sample: Sample, wanted: EigenSolver, most: float) -> Foreseen | None:
+    """Return the cost of landmarks; None where more than `most` are foreseen."""
+    solver = wanted if isinstance(wanted, Landmarks) else Landmarks()
+    probes = sample.landmarks(solver)
+    effort = foreseen_landmarks(probes, sample.n)
+    if effort > most:
+        return None
+    effort = min(effort, solver.max_landmarks or default_budget(sample.k))
+    prices = [landmark_price(p.n_rows, p.effort) for p in probes]
+    seconds = carried([p.seconds for p in probes], prices, landmark_price(sample.n, effort))
+    reason = (
+        f"Measured on {probes[-1].n_rows} rows, where {probes[-1].effort} landmarks did; "
+        f"{effort} are foreseen"
+    )
+    return Foreseen(Landmarks.name, seconds, _memory.of_landmarks(sample, effort), reason)
+
+
+def _by_rows(sample: Sample) -> Foreseen:
+    """Return the cost of all eigenvalues of the whole matrix."""
+    n = sample.n
+    part = sample.part(min(n, max(n // 3, 256), 1000))
+    size = part.operator.n_samples
+    part.operator.diagonal()  # builds what is built once
+    filling, matrix = quickest(part.operator.to_dense)
+    half = max(size // 2, 1)
+    seconds = [quickest(lambda m=matrix[:h, :h]: np.linalg.eigvalsh(m))[0] for h in (half, size)]
+    # Half of the work is as N³ in caches and the other as N² numbers to be read: both are fitted.
+    cubic = (seconds[1] / size**2 - seconds[0] / half**2) / max(size - half, 1)
+    cubic = float(np.clip(cubic, 0.3 * seconds[1] / size**3, seconds[1] / size**3))
+    square = seconds[1] / size**2 - cubic * size
+    growth = (n / size) ** 2
+    if isinstance(part.operator, HeatKernel):
+        growth = n * n_weights(sample.dataset) / (size * part.n_weights)
+    total = square * n**2 + cubic * n**3 + filling * growth
+    return Foreseen(Exact.name, total, _memory.of_rows(sample), f"Measured on {size} rows")
+
+
+def _by_products(sample: Sample, solver: EigenSolver, tiled: bool) -> Foreseen:
+    """Return the cost of a basis of some columns, from products with the whole matrix."""
+    part, probe = sample.columns(solver)
+    n, k = sample.n, sample.k
+    share = k / probe.n_eigenvalues
+    columns = min(int(probe.effort * share), n)
+    if isinstance(solver, Krylov):
+        columns = min(columns, solver.max_columns or max(10 * k, 1000))
+    every = n if isinstance(part.operator, HeatKernel) else 0  # a trace takes them all
+    here = probe.effort + probe.extra + (probe.n_rows if every else 0)
+    width = min(max(probe.n_eigenvalues // 6, 8), 40) if isinstance(solver, Krylov) else here
+    small = product_seconds(part.operator, width) / width
+    rest = max(probe.seconds - small * here, 0.2 * probe.seconds)
+    rest *= _orthogonal(n, columns) / _orthogonal(probe.n_rows, probe.effort)
+    wide = min(max(k // 6, 8), 40) if isinstance(solver, Krylov) else columns
+    one = _column_seconds(sample, part, small, wide, tiled)
+    total = rest + one * (columns + probe.extra + every)
+    memory = _memory.of_columns(sample, columns, tiled)
+    reason = f"Measured on {probe.n_rows} rows, with {probe.effort} columns"
+    if probe.n_eigenvalues < k:
+        reason += f" for {probe.n_eigenvalues} eigenvalues"
+    return Foreseen(solver.name, total, memory, f"{reason}; {columns} are foreseen")
+
+
+def _column_seconds(sample: Sample, part: Part, small: float, width: int, tiled: bool) -> float:
+    """Return the seconds of one column of a product with the whole matrix."""
+    if tiled:
+        kernel = replace(sample.settings.kernel, memory_limit=0)
+        operator = Part(part.dataset, replace(sample.settings, kernel=kernel)).operator
+        return product_seconds(operator, width) / width * (sample.n / part.n_rows) ** 2
+    if part.operator.storage == "dense" and beyond_cache(sample.n):
+        return large_product_seconds(sample.n, width) / width
+    if sample.local and part.dataset.kind == "points":
+        return small * sample.n / part.n_rows
+    return small * n_weights(sample.dataset) / part.n_weights
+
+
+def _orthogonal(n: int, columns: int) -> float:
+    """Return the operations on a basis besides the products."""
+    return ORTHOGONAL_COST * n * columns**2 + RITZ_COST * columns**3
+
+
+def _gaussian(sample: Sample) -> bool:
+    """Whether this is the Gaussian kernel of all pairs of points."""
+    kernel = sample.settings.kernel
+    euclidean = sample.dataset.kind == "points" and is_euclidean(kernel.metric)
+    return euclidean and kernel.n_neighbors is None
+
+
+def _definite(sample: Sample) -> bool:
+    """Whether the operator is expected to be positive semi-definite."""
+    if _gaussian(sample):
+        return True
+    checked = sample.dataset.kind in ("distances", "affinity")
+    if checked and sample.n > _CHECKED:
+        return False
+    return bool(sample.part(min(sample.n, 300)).operator.definite)
+
+
+def _operator_seconds(sample: Sample) -> float:
+    """Return the seconds until there is an operator: σ², distances, neighbours, tests."""
+    size = min(sample.n, max(sample.n // 2, 32), PROBE_ROWS // 2)
+    parts = [sample.part(max(size // 2, 1)), sample.part(size)]
+    seconds = [part.seconds for part in parts]
+    if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
+        prices = [float(part.n_rows) ** 2 for part in parts]
+        return carried(seconds, prices, min(sample.n**2, 3.0 * EXACT_PAIRS))
+    if sample.local:
+        return seconds[1] * n_weights(sample.dataset) / max(parts[1].n_weights, 1)
+    ratio = parts[1].n_rows / parts[0].n_rows
+    power = math.log(seconds[1] / seconds[0]) / math.log(ratio) if ratio > 1 else 2.0
+    return seconds[1] * float((sample.n / parts[1].n_rows) ** np.clip(power, 2.0, 3.0))
+
+
+def foreseen_landmarks(probes: Sequence[Probe], n: int) -> int:
+    """Return how many landmarks N rows need if that goes on growing as it did.
+
+    The growth from one doubling of the rows to the next goes on, but no faster than a power of
+    the rows would.
+
+    Examples
+    --------
+    >>> probes = [Probe(600, 200, 0.1, 426), Probe(1200, 200, 0.1, 512), Probe(2400, 200, 0.1, 542)]
+    >>> foreseen_landmarks(probes, 10_000)
+    556
+    """
+    last = probes[-1]
+    if last.every or len(probes) < 2 or last.n_rows >= n:
+        return n if last.every else last.effort
+    doublings = math.log2(n / last.n_rows)
+    before = probes[-2]
+    grown = max(last.effort - before.effort, 0)
+    share = 1.0
+    if len(probes) > 2 and before.effort > probes[-3].effort:
+        share = min(grown / (before.effort - probes[-3].effort), _STEEPEST)
+    steps = np.diff(np.append(np.arange(0.0, doublings), doublings))
+    further = grown * float((steps * share ** np.arange(1, steps.size + 1)).sum())
+    power = (last.effort / before.effort) ** doublings * last.effort
+    return int(min(last.effort + further, max(power, last.effort), n))
+
+
+def carried(seconds: Sequence[float], prices: Sequence[float], full: float) -> float:
+    """Return the seconds of the full price: those of the last probe and the slope beyond.
+
+    The slope lies near the mean price whatever the noise; what does not grow is in neither. A
+    probe that took longer than a smaller one would lead to expect was disturbed.
+
+    Examples
+    --------
+    >>> round(carried([0.3, 0.5], [1.0, 2.0], 10.0), 3)
+    2.1
+    """
+    second, more = seconds[-1], prices[-1]
+    first, little = (seconds[-2], prices[-2]) if len(prices) > 1 else (second, more)
+    second = min(second, first * more / little)
+    mean = second / more
+    slope = (second - first) / (more - little) if more > little else mean
+    return second + float(np.clip(slope, 0.5 * mean, 1.25 * mean)) * (full - more)
