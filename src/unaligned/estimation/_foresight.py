@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,9 @@ from ..spectra.exact import Exact
 from ..spectra.krylov import Krylov
 from ..spectra.landmarks import Landmarks, default_budget
 from . import _memory
-from ._probes import PROBE_ROWS, Part, Probe, Sample, n_weights
+from ._probes import Part, Probe, Sample, n_weights
 from ._rates import beyond_cache, large_product_seconds, measure, product_seconds
-from ._timing import quickest
+from ._timing import timed
 
 _CHECKED = 5000  # up to here weights and distances are tested for positivity
 # A stream reads all rows for their mean, for σ², and in three passes; and draws three samples.
@@ -113,9 +114,9 @@ def _by_rows(sample: Sample) -> Foreseen:
     part = sample.part(min(n, max(n // 3, 256), 1000))
     size = part.operator.n_samples
     part.operator.diagonal()  # builds what is built once
-    filling, matrix = quickest(part.operator.to_dense)
+    filling, matrix = timed(part.operator.to_dense)
     half = max(size // 2, 1)
-    seconds = [quickest(lambda m=matrix[:h, :h]: np.linalg.eigvalsh(m))[0] for h in (half, size)]
+    seconds = [timed(partial(np.linalg.eigvalsh, matrix[:h, :h]))[0] for h in (half, size)]
     # Half of the work is as N³ in caches and the other as N² numbers to be read: both are fitted.
     cubic = (seconds[1] / size**2 - seconds[0] / half**2) / max(size - half, 1)
     cubic = float(np.clip(cubic, 0.3 * seconds[1] / size**3, seconds[1] / size**3))
@@ -188,8 +189,7 @@ def _definite(sample: Sample) -> bool:
 
 def _operator_seconds(sample: Sample) -> float:
     """Return the seconds until there is an operator: σ², distances, neighbours, tests."""
-    size = min(sample.n, max(sample.n // 2, 32), PROBE_ROWS // 2)
-    parts = [sample.part(max(size // 2, 1)), sample.part(size)]
+    parts = sample.largest()
     seconds = [part.seconds for part in parts]
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
         prices = [float(part.n_rows) ** 2 for part in parts]
@@ -209,8 +209,8 @@ def foreseen_landmarks(probes: Sequence[Probe], n: int) -> int:
 
     Examples
     --------
-    >>> probes = [Probe(600, 200, 0.1, 426), Probe(1200, 200, 0.1, 512), Probe(2400, 200, 0.1, 542)]
-    >>> foreseen_landmarks(probes, 10_000)
+    >>> seen = {600: 426, 1200: 512, 2400: 542}
+    >>> foreseen_landmarks([Probe(n, 200, 0.1, seen[n]) for n in seen], 10_000)
     556
     """
     last = probes[-1]

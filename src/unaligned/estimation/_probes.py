@@ -15,13 +15,13 @@ from ..data.dataset import Dataset
 from ..data.sources import RowSource
 from ..engine import one_blas
 from ..errors import collected
-from ..operators.base import PSDOperator
+from ..operators.base import PSDOperator, SparseOperator
 from ..spectra.base import Accuracy, EigenSolver, Spectrum
 from ..spectra.compute import SignatureSettings, operator_of
 from ..spectra.decay import GAMMA_RANGE
 from ..spectra.landmarks import Landmarks
 from ..spectra.nystrom import Nystrom
-from ._timing import quickest
+from ._timing import timed
 
 # Landmarks of a smooth set are nearly all found in so many rows.
 PROBE_ROWS = 2400
@@ -48,7 +48,7 @@ class Part:
     def __init__(self, dataset: Dataset, settings: SignatureSettings) -> None:
         self.dataset, self.settings = dataset, settings
         self.n_rows = dataset.n_samples
-        self.seconds, self.operator = quickest(self._operator)
+        self.seconds, self.operator = timed(self._operator)
         self.n_weights = n_weights(dataset, self.operator)
 
     def _operator(self) -> PSDOperator:
@@ -58,7 +58,7 @@ class Part:
         """Return what a solver takes; landmarks are given up where nearly all rows are needed."""
         k = min(n_eigenvalues, self.operator.n_samples)
         # Its first use may build the matrix, which is work of the solver: so once only.
-        seconds, found = quickest(lambda: self._solved(solver, k), repeats=1)
+        seconds, found = timed(lambda: self._solved(solver, k), repeats=1)
         if found is None:
             return Probe(self.n_rows, k, seconds, self.n_rows, every=True)
         stats = found.stats
@@ -98,7 +98,7 @@ class Sample:
         if self.dataset.kind != "points":
             return 0.0, self.dataset
         rng = np.random.default_rng(0)
-        seconds, rows = quickest(lambda: self.dataset.subsample(size, rng), repeats=1)
+        seconds, rows = timed(lambda: self.dataset.subsample(size, rng), repeats=1)
         return seconds, rows
 
     @property
@@ -112,7 +112,7 @@ class Sample:
         source = self.dataset.values
         if not isinstance(source, RowSource):
             return 0.0, 0.0
-        seconds, block = quickest(lambda: next(iter(source.blocks())), repeats=1)
+        seconds, block = timed(lambda: next(iter(source.blocks())), repeats=1)
         return seconds / block.shape[0], self._drawn[0]
 
     def part(self, n_rows: int) -> Part:
@@ -121,6 +121,11 @@ class Sample:
         if n_rows not in self._parts:
             self._parts[n_rows] = Part(self._some(n_rows), self.settings)
         return self._parts[n_rows]
+
+    def largest(self) -> tuple[Part, Part]:
+        """Return the largest part so far, after one of half of its rows."""
+        n_rows = max(self._parts)
+        return self.part(max(n_rows // 2, 1)), self._parts[n_rows]
 
     def _some(self, n_rows: int) -> Dataset:
         if n_rows == self.n:
@@ -147,7 +152,7 @@ class Sample:
         The columns that K eigenvalues take hardly depend on the number of rows, as long as there
         are a few times as many; where a row has few neighbours, K/N decides.
         """
-        n = min(self.n, max(self.n // 4, 300), max(int(4.5 * self.k), 300), PROBE_ROWS)
+        n = min(self.n, max(self.n // 5, 300), max(int(4.5 * self.k), 300), PROBE_ROWS)
         k = max(min(self.k, round(n / 4.5)), 1)
         if self.local:
             k = max(min(k, round(self.k * n / self.n)), min(self.k, 8))
@@ -170,7 +175,7 @@ def n_weights(dataset: Dataset, operator: PSDOperator | None = None) -> int:
     if sparse_weights(dataset):
         return int(dataset.values.nnz)
     inner = getattr(operator, "affinity", operator)
-    if getattr(inner, "storage", "dense") == "sparse":
+    if isinstance(inner, SparseOperator):
         return int(inner.matrix.nnz)
     return dataset.n_samples**2
 

@@ -19,7 +19,7 @@ from ..spectra._basis import Basis
 from ..spectra._passes import Broadcast, Held, gather, kernel_sums
 from ..spectra._sensitivity import slopes
 from ..spectra._stream import HELD_ROWS, SAMPLE_ROWS
-from ._timing import quickest
+from ._timing import timed
 
 _ROWS = (4096, 12_288)  # timed, the fewer the more landmarks there are
 _ROWS_PER_THREAD = 2048  # a thread takes so many at a time
@@ -27,7 +27,7 @@ _WORK = 1e9  # multiply-adds
 _REFERENCES = 2048
 _PAIRS = (1 << 21, 1 << 24)
 _SLOPE_ROWS = 320
-_LARGE_ROWS = 2500  # a matrix of 50 MB, which no cache holds
+_LARGE_ROWS = 2048  # a matrix of 32 MiB, which no cache holds
 _CACHE_BYTES = 1 << 24
 
 
@@ -56,19 +56,19 @@ def measure(sample: Dataset, n_rows: int, bandwidth: str | float, rank: int) -> 
     rows = sample.subsample(size, rng)
     prepared = rows.prepared()
     source = ArrayRows(prepared.toarray() if hasattr(prepared, "toarray") else prepared)
-    reading, _ = quickest(lambda: (ArrayRows(source.array).summary, rows.prepared()))
+    reading, _ = timed(lambda: (ArrayRows(source.array).summary, rows.prepared()))
     passes = RowPasses(source)
     points = passes.take(np.arange(size))
     # Any landmarks do, and any triangle: what is timed does not depend on their values.
     scale = float(np.square(points).sum(axis=1).mean()) * 4.0 or 1.0
     basis = Basis(CrossKernel(points[:rank].copy(), scale), np.eye(rank))
     known = Broadcast(basis, np.ones(rank), np.ones(rank), n_drawn=max(rank, 32))
-    sums, _ = quickest(lambda: passes.reduce(kernel_sums, known))
-    third, _ = quickest(lambda: passes.reduce(gather, known))
-    held, _ = quickest(lambda: Held.of(basis, points[: size // 4]))
+    sums, _ = timed(lambda: passes.reduce(kernel_sums, known))
+    third, _ = timed(lambda: passes.reduce(gather, known))
+    held, _ = timed(lambda: Held.of(basis, points[: size // 4]))
     gram = np.eye(rank) + 1e-3 * rng.normal(size=(rank, rank))
-    small, _ = quickest(lambda: np.linalg.eigvalsh(gram + gram.T))
-    spectrum, _ = quickest(lambda: slopes(points[:_SLOPE_ROWS], scale, 1, 1e-8))
+    small, _ = timed(lambda: np.linalg.eigvalsh(gram + gram.T))
+    spectrum, _ = timed(lambda: slopes(points[:_SLOPE_ROWS], scale, 1, 1e-8))
     return Rates(
         size,
         (reading + 2.0 * sums + third) / size,
@@ -87,7 +87,7 @@ def _scale_seconds(passes: RowPasses, points: FloatArray, n_rows: int) -> float:
     def median(n_pairs: int) -> MedianEstimate:
         return sampled_median(passes.reduce, few, size, np.random.default_rng(4), n_pairs)
 
-    (less, fewer), (more, found) = (quickest(partial(median, pairs)) for pairs in _PAIRS)
+    (less, fewer), (more, found) = (timed(partial(median, pairs)) for pairs in _PAIRS)
     # What does not grow with the pairs is in the difference of neither.
     rate = (more - less) / max(found.n_pairs - fewer.n_pairs, 1)
     rate = max(rate, 0.3 * more / max(found.n_pairs, 1))
@@ -105,7 +105,7 @@ def _memory(rank: int, n_features: int) -> int:
 def product_seconds(operator: PSDOperator, width: int) -> float:
     """Return the seconds that a product with so many columns takes."""
     block = np.random.default_rng(5).normal(size=(operator.n_samples, width))
-    return quickest(lambda: operator.matmat(block))[0]
+    return timed(lambda: operator.matmat(block))[0]
 
 
 def large_product_seconds(n_samples: int, width: int) -> float:
@@ -115,7 +115,7 @@ def large_product_seconds(n_samples: int, width: int) -> float:
     """
     size = min(n_samples, _LARGE_ROWS)
     matrix, block = np.ones((size, size)), np.ones((size, width))
-    return quickest(lambda: matrix @ block)[0] * (n_samples / size) ** 2
+    return timed(lambda: matrix @ block)[0] * (n_samples / size) ** 2
 
 
 def beyond_cache(n_samples: int) -> bool:

@@ -8,27 +8,26 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-_ENOUGH = 0.1  # seconds, after which nothing is repeated more than once
+_ENOUGH = 0.06  # seconds, after which nothing is called more than twice
 
 
-def quickest(function: Callable[[], Result], *, repeats: int = 3) -> tuple[float, Result]:
-    """Return the seconds of the quickest of a few calls, and what the last one returned.
+def timed(function: Callable[[], Result], *, repeats: int = 3) -> tuple[float, Result]:
+    """Return the seconds that a call takes, the middle one of a few, and what the last returned.
 
-    What else the machine does makes calls slower, never faster; and the first call may compile.
+    Of two the quicker one: the first may compile, or something else may come between. The
+    timed of many would belong to a machine that does nothing else, and the truth may not.
 
     Examples
     --------
-    >>> seconds, found = quickest(lambda: 1 + 1)
+    >>> seconds, found = timed(lambda: 1 + 1)
     >>> 0 <= seconds < 1, found
     (True, 2)
     """
-    started = time.perf_counter()
-    best = float("inf")
-    for done in range(repeats):
-        begun = time.perf_counter()
+    taken: list[float] = []
+    while True:
+        started = time.perf_counter()
         found = function()
-        ended = time.perf_counter()
-        best = min(best, ended - begun)
-        if done and ended - started > _ENOUGH:
-            break
-    return best, found
+        taken.append(time.perf_counter() - started)
+        enough = len(taken) >= 2 and sum(taken) > _ENOUGH
+        if len(taken) >= repeats or enough:
+            return sorted(taken)[(len(taken) - 1) // 2], found
