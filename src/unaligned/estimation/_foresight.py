@@ -20,6 +20,7 @@ from ..spectra.auto import (
     RITZ_COST,
     affordable_streamed,
     choose,
+    fits,
     landmark_price,
     resolve_solver,
 )
@@ -29,12 +30,20 @@ from ..spectra.krylov import Krylov
 from ..spectra.landmarks import Landmarks, default_budget
 from . import _memory
 from ._probes import Part, Probe, Sample, n_weights
-from ._rates import beyond_cache, large_product_seconds, measure, product_seconds
+from ._rates import (
+    beyond_cache,
+    large_product_seconds,
+    measure,
+    multiply_add_seconds,
+    product_seconds,
+)
 from ._timing import timed
 
 _CHECKED = 5000  # up to here weights and distances are tested for positivity
 # A stream reads all rows for their mean, for σ², and in three passes; and draws three samples.
 _READ, _DRAWN = 5, 3
+_WIDE = 512  # columns at a time where a diagonal is wanted
+_AROUND = 0.005  # seconds for checks, hashes and the like, whatever the size
 _STEEPEST = 1.5  # how much faster than before landmarks may grow with every doubling
 
 
@@ -45,6 +54,7 @@ class Foreseen(NamedTuple):
     seconds: float
     memory_bytes: int
     reason: str
+    columns: int = 0
 
 
 def in_memory(sample: Sample) -> Foreseen:
@@ -63,8 +73,12 @@ def in_memory(sample: Sample) -> Foreseen:
         found = (
             _by_rows(sample) if isinstance(solver, Exact) else _by_products(sample, solver, tiled)
         )
+    spent = isinstance(solver, Krylov) and found.columns >= _budget(solver, k)
+    if spent and wanted.name == "auto" and fits(n, tiled):  # then `exact` follows
+        last = _by_rows(sample)
+        found = last._replace(seconds=found.seconds + last.seconds, reason=found.reason)
     reading = 2 * sample.n * sample.reading[0] + sample.reading[1]
-    return found._replace(seconds=found.seconds + _operator_seconds(sample) + reading)
+    return found._replace(seconds=found.seconds + _operator_seconds(sample) + reading + _AROUND)
 
 
 def streamed(sample: Sample) -> Foreseen:
@@ -111,7 +125,7 @@ def _by_landmarks(sample: Sample, wanted: EigenSolver, most: float) -> Foreseen 
 def _by_rows(sample: Sample) -> Foreseen:
     """Return the cost of all eigenvalues of the whole matrix."""
     n = sample.n
-    part = sample.part(min(n, max(n // 3, 256), 1000))
+    part = sample.part(min(n, max(n // 2, 256), 1000))
     size = part.operator.n_samples
     part.operator.diagonal()  # builds what is built once
     filling, matrix = timed(part.operator.to_dense)
@@ -119,7 +133,7 @@ def _by_rows(sample: Sample) -> Foreseen:
     seconds = [timed(partial(np.linalg.eigvalsh, matrix[:h, :h]))[0] for h in (half, size)]
     # Half of the work is as N³ in caches and the other as N² numbers to be read: both are fitted.
     cubic = (seconds[1] / size**2 - seconds[0] / half**2) / max(size - half, 1)
-    cubic = float(np.clip(cubic, 0.3 * seconds[1] / size**3, seconds[1] / size**3))
+    cubic = float(np.clip(cubic, 0.6 * seconds[1] / size**3, seconds[1] / size**3))
     square = seconds[1] / size**2 - cubic * size
     growth = (n / size) ** 2
     if isinstance(part.operator, HeatKernel):
@@ -132,24 +146,46 @@ def _by_products(sample: Sample, solver: EigenSolver, tiled: bool) -> Foreseen:
     """Return the cost of a basis of some columns, from products with the whole matrix."""
     part, probe = sample.columns(solver)
     n, k = sample.n, sample.k
-    share = k / probe.n_eigenvalues
-    columns = min(int(probe.effort * share), n)
+    columns = min(int(probe.effort * k / probe.n_eigenvalues), n)
     if isinstance(solver, Krylov):
-        columns = min(columns, solver.max_columns or max(10 * k, 1000))
-    every = n if isinstance(part.operator, HeatKernel) else 0  # a trace takes them all
-    here = probe.effort + probe.extra + (probe.n_rows if every else 0)
-    width = min(max(probe.n_eigenvalues // 6, 8), 40) if isinstance(solver, Krylov) else here
-    small = product_seconds(part.operator, width) / width
-    rest = max(probe.seconds - small * here, 0.2 * probe.seconds)
-    rest *= _orthogonal(n, columns) / _orthogonal(probe.n_rows, probe.effort)
-    wide = min(max(k // 6, 8), 40) if isinstance(solver, Krylov) else columns
-    one = _column_seconds(sample, part, small, wide, tiled)
-    total = rest + one * (columns + probe.extra + every)
-    memory = _memory.of_columns(sample, columns, tiled)
+        columns = min(columns, _budget(solver, k))
+    here, there = (
+        min(max(count // 6, 8), 40) if isinstance(solver, Krylov) else most
+        for count, most in ((probe.n_eigenvalues, probe.effort), (k, columns))
+    )
+    small = product_seconds(part.operator, here) / here
+    own = probe.seconds - small * (probe.effort + probe.extra) - _trace_seconds(part, 1.0)
+    rest = _rest_seconds(max(own, 0.1 * probe.seconds), probe, n, columns, there / here)
+    one = _column_seconds(sample, part, small, there, tiled)
+    growth = n / probe.n_rows * n_weights(sample.dataset) / part.n_weights
+    total = rest + one * (columns + probe.extra) + _trace_seconds(part, growth)
     reason = f"Measured on {probe.n_rows} rows, with {probe.effort} columns"
     if probe.n_eigenvalues < k:
         reason += f" for {probe.n_eigenvalues} eigenvalues"
-    return Foreseen(solver.name, total, memory, f"{reason}; {columns} are foreseen")
+    memory = _memory.of_columns(sample, columns, tiled)
+    return Foreseen(solver.name, total, memory, f"{reason}; {columns} are foreseen", columns)
+
+
+def _budget(solver: Krylov, k: int) -> int:
+    """Return the most columns that `krylov` takes."""
+    return solver.max_columns or max(10 * k, 1000)
+
+
+def _trace_seconds(part: Part, growth: float) -> float:
+    """Return the seconds of the trace of a heat kernel: as many columns as there are rows."""
+    if not isinstance(part.operator, HeatKernel):
+        return 0.0
+    width = min(_WIDE, part.n_rows)
+    return product_seconds(part.operator, width) / width * part.n_rows * growth
+
+
+def _rest_seconds(own: float, probe: Probe, n: int, columns: int, wider: float) -> float:
+    """Return the seconds besides products: operations, and what a step takes however small."""
+    unit = multiply_add_seconds()
+    work = _orthogonal(probe.n_rows, probe.effort)
+    rate = float(np.clip(own / work, unit, 3.0 * unit))
+    per_step = max(own - rate * work, 0.0) / probe.effort
+    return rate * _orthogonal(n, columns) + per_step * columns / wider
 
 
 def _column_seconds(sample: Sample, part: Part, small: float, width: int, tiled: bool) -> float:

@@ -6,12 +6,15 @@ from ..operators.metric import is_euclidean
 from ._probes import Sample, n_weights
 
 _KEPT_BYTES = 1 << 26  # what an exact median keeps at the most
+_LEAST = 1 << 20
+_WIDE = 512
 _SPARE_COLUMNS = 192  # with which krylov looks for what it missed
 
 
 def of_rows(sample: Sample) -> int:
     """Return the bytes of `exact`: the matrix, its scaled copy, and LAPACK's."""
-    return max(3 * 8 * sample.n**2, _operator(sample))
+    copies = 5 if sample.dataset.kind == "graph" else 3
+    return max(copies * 8 * sample.n**2, _operator(sample))
 
 
 def of_landmarks(sample: Sample, landmarks: int) -> int:
@@ -22,8 +25,8 @@ def of_landmarks(sample: Sample, landmarks: int) -> int:
 
 def of_columns(sample: Sample, columns: int, tiled: bool) -> int:
     """Return the bytes of a basis and of the matrix that it is multiplied with."""
-    basis = 8 * sample.n * (2 * columns + _SPARE_COLUMNS)
-    return max(_matrix(sample, tiled) + basis + 32 * columns**2, _operator(sample))
+    basis = 8 * sample.n * (columns + columns // 4 + _SPARE_COLUMNS)
+    return max(_matrix(sample, tiled) + basis + 16 * columns**2, _operator(sample))
 
 
 def _matrix(sample: Sample, tiled: bool) -> int:
@@ -38,7 +41,9 @@ def _matrix(sample: Sample, tiled: bool) -> int:
 
 
 def _operator(sample: Sample) -> int:
-    """Return the bytes that are needed while the operator is made."""
+    """Return the bytes that are needed while the operator is made, 1 MiB at the least."""
+    if sample.dataset.kind == "graph":  # its trace takes five blocks of columns at a time
+        return max(5 * 8 * sample.n * min(sample.n, _WIDE), _LEAST)
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
-        return min(8 * sample.n**2, _KEPT_BYTES)
-    return _matrix(sample, False) * 2
+        return max(min(8 * sample.n**2, _KEPT_BYTES), _LEAST)
+    return max(2 * _matrix(sample, False), _LEAST)

@@ -27,6 +27,7 @@ from ._timing import timed
 PROBE_ROWS = 2400
 SAMPLE_ROWS = 12_288  # drawn once: a source that is no array may have to read all for that
 _SAMPLE_BYTES = 1 << 26
+_LOCAL_ROWS = 1200  # of a graph: fewer have a spectrum of their own
 _NEARLY_ALL = 0.95  # of the rows: what needs so many of them as landmarks needs all
 _TELLING = 2.5  # rows per eigenvalue, from which on that says something of more rows
 
@@ -125,7 +126,7 @@ class Sample:
     def largest(self) -> tuple[Part, Part]:
         """Return the largest part so far, after one of half of its rows."""
         n_rows = max(self._parts)
-        return self.part(max(n_rows // 2, 1)), self._parts[n_rows]
+        return self.part(max(n_rows // 2, min(n_rows, 2))), self._parts[n_rows]
 
     def _some(self, n_rows: int) -> Dataset:
         if n_rows == self.n:
@@ -153,11 +154,10 @@ class Sample:
         are a few times as many; where a row has few neighbours, K/N decides.
         """
         n = min(self.n, max(self.n // 5, 300), max(int(4.5 * self.k), 300), PROBE_ROWS)
-        k = max(min(self.k, round(n / 4.5)), 1)
+        k = self.k if n == self.n else max(min(self.k, round(n / 4.5)), 1)
         if self.local:
-            k = max(min(k, round(self.k * n / self.n)), min(self.k, 8))
-        if n == self.n:
-            k = self.k
+            n = min(self.n, max(self.n // 3, 300), _LOCAL_ROWS)
+            k = max(round(self.k * n / self.n), 1)
         if isinstance(solver, Nystrom) and solver.sketch_size is not None:
             solver = replace(solver, sketch_size=max(solver.sketch_size * k // self.k, 1))
         part = self.part(n)

@@ -28,6 +28,7 @@ _REFERENCES = 2048
 _PAIRS = (1 << 21, 1 << 24)
 _SLOPE_ROWS = 320
 _LARGE_ROWS = 2048  # a matrix of 32 MiB, which no cache holds
+_SMALL_ROWS = 640
 _CACHE_BYTES = 1 << 24
 
 
@@ -116,6 +117,12 @@ def large_product_seconds(n_samples: int, width: int) -> float:
     size = min(n_samples, _LARGE_ROWS)
     matrix, block = np.ones((size, size)), np.ones((size, width))
     return timed(lambda: matrix @ block)[0] * (n_samples / size) ** 2
+
+
+def multiply_add_seconds() -> float:
+    """Return the seconds of one multiply-add inside a matrix product, the unit of all prices."""
+    matrix = np.ones((_SMALL_ROWS, _SMALL_ROWS))
+    return timed(lambda: matrix @ matrix)[0] / _SMALL_ROWS**3
 
 
 def beyond_cache(n_samples: int) -> bool:
