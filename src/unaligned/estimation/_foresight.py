@@ -44,6 +44,7 @@ _CHECKED = 5000  # up to here weights and distances are tested for positivity
 _READ, _DRAWN = 5, 3
 _WIDE = 512  # columns at a time where a diagonal is wanted
 _AROUND = 0.005  # seconds for checks, hashes and the like, whatever the size
+_TILED_ROWS = 1500
 _STEEPEST = 1.5  # how much faster than before landmarks may grow with every doubling
 
 
@@ -192,8 +193,9 @@ def _column_seconds(sample: Sample, part: Part, small: float, width: int, tiled:
     """Return the seconds of one column of a product with the whole matrix."""
     if tiled:
         kernel = replace(sample.settings.kernel, memory_limit=0)
-        operator = Part(part.dataset, replace(sample.settings, kernel=kernel)).operator
-        return product_seconds(operator, width) / width * (sample.n / part.n_rows) ** 2
+        some = sample.part(min(sample.n, _TILED_ROWS))
+        operator = Part(some.dataset, replace(sample.settings, kernel=kernel)).operator
+        return product_seconds(operator, width) / width * (sample.n / some.n_rows) ** 2
     if part.operator.storage == "dense" and beyond_cache(sample.n):
         return large_product_seconds(sample.n, width) / width
     if sample.local and part.dataset.kind == "points":
@@ -228,8 +230,13 @@ def _operator_seconds(sample: Sample) -> float:
     parts = sample.largest()
     seconds = [part.seconds for part in parts]
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
-        prices = [float(part.n_rows) ** 2 for part in parts]
-        return carried(seconds, prices, min(sample.n**2, 3.0 * EXACT_PAIRS))
+        *prices, full = (
+            n * min(n, _memory.ROBUST_ROWS) ** 2.0
+            if sample.settings.kernel.robust
+            else min(n**2, 3.0 * EXACT_PAIRS)
+            for n in (parts[0].n_rows, parts[1].n_rows, sample.n)
+        )
+        return carried(seconds, prices, full)
     if sample.local:
         return seconds[1] * n_weights(sample.dataset) / max(parts[1].n_weights, 1)
     ratio = parts[1].n_rows / parts[0].n_rows

@@ -29,7 +29,8 @@ SAMPLE_ROWS = 12_288  # drawn once: a source that is no array may have to read a
 _SAMPLE_BYTES = 1 << 26
 _LOCAL_ROWS = 1200  # of a graph: fewer have a spectrum of their own
 _NEARLY_ALL = 0.95  # of the rows: what needs so many of them as landmarks needs all
-_TELLING = 2.5  # rows per eigenvalue, from which on that says something of more rows
+# Rows per eigenvalue, and rows, from which on that says something of more rows.
+_TELLING, _TELLING_ROWS = 2.5, 400
 
 
 class Probe(NamedTuple):
@@ -143,7 +144,7 @@ class Sample:
         probes: list[Probe] = []
         for rows in (size // 4, size // 2, size):
             probes.append(self.part(max(rows, min(self.n, 8))).run(solver, self.k))
-            if probes[-1].every and rows >= _TELLING * self.k:
+            if probes[-1].every and rows >= max(_TELLING * self.k, _TELLING_ROWS):
                 break
         return probes
 
