@@ -67,6 +67,7 @@ def in_memory(sample: Sample) -> Foreseen:
     choice = choose(n, k, definite=_definite(sample), tiled=tiled)
     solver = choice.solver if wanted.name == "auto" else wanted
     found = None
+    building = 0.0
     if isinstance(wanted, Landmarks) or (wanted.name == "auto" and choice.affordable):
         most = math.inf if isinstance(wanted, Landmarks) else choice.affordable
         found = _by_landmarks(sample, wanted, most)
@@ -79,7 +80,8 @@ def in_memory(sample: Sample) -> Foreseen:
         last = _by_rows(sample)
         found = last._replace(seconds=found.seconds + last.seconds, reason=found.reason)
     reading = 2 * sample.n * sample.reading[0] + sample.reading[1]
-    return found._replace(seconds=found.seconds + _operator_seconds(sample) + reading + _AROUND)
+    around = building + _operator_seconds(sample) + reading + _AROUND
+    return found._replace(seconds=found.seconds + around)
 
 
 def streamed(sample: Sample) -> Foreseen:
