@@ -117,7 +117,8 @@ def _by_landmarks(sample: Sample, wanted: EigenSolver, most: float) -> Foreseen 
         return None
     effort = min(effort, solver.max_landmarks or default_budget(sample.k))
     prices = [landmark_price(p.n_rows, p.effort) for p in probes]
-    seconds = carried([p.seconds for p in probes], prices, landmark_price(sample.n, effort))
+    full, unit = landmark_price(sample.n, effort), multiply_add_seconds()
+    seconds = carried([p.seconds for p in probes], prices, full, unit)
     reason = (
         f"Measured on {probes[-1].n_rows} rows, where {probes[-1].effort} landmarks did; "
         f"{effort} are foreseen"
@@ -273,11 +274,14 @@ def foreseen_landmarks(probes: Sequence[Probe], n: int) -> int:
     return int(min(last.effort + further, max(power, last.effort), n))
 
 
-def carried(seconds: Sequence[float], prices: Sequence[float], full: float) -> float:
+def carried(
+    seconds: Sequence[float], prices: Sequence[float], full: float, unit: float = math.inf
+) -> float:
     """Return the seconds of the full price: those of the last probe and the slope beyond.
 
-    The slope lies near the mean price whatever the noise; what does not grow is in neither. A
-    probe that took longer than a smaller one would lead to expect was disturbed.
+    The slope lies near the mean price whatever the noise, and near what one `unit` of the price
+    takes; what does not grow is in neither. A probe that took longer than a smaller one would
+    lead to expect was disturbed.
 
     Examples
     --------
@@ -289,4 +293,6 @@ def carried(seconds: Sequence[float], prices: Sequence[float], full: float) -> f
     second = min(second, first * more / little)
     mean = second / more
     slope = (second - first) / (more - little) if more > little else mean
-    return second + float(np.clip(slope, 0.5 * mean, 1.25 * mean)) * (full - more)
+    least = 0.3 * mean
+    most = max(min(1.25 * mean, 1.5 * unit), least)
+    return second + float(np.clip(slope, least, most)) * (full - more)
