@@ -29,7 +29,7 @@ from ..spectra.exact import Exact
 from ..spectra.krylov import Krylov
 from ..spectra.landmarks import Landmarks, default_budget
 from . import _memory
-from ._probes import Part, Probe, Sample, n_weights
+from ._probes import PROBE_ROWS, Part, Probe, Sample, n_weights
 from ._rates import (
     beyond_cache,
     large_product_seconds,
@@ -230,6 +230,8 @@ def _definite(sample: Sample) -> bool:
 
 def _operator_seconds(sample: Sample) -> float:
     """Return the seconds until there is an operator: σ², distances, neighbours, tests."""
+    if _gaussian(sample):  # up to a thousand rows the median is found in another way
+        sample.part(min(sample.n, max(sample.n // 4, 16), PROBE_ROWS))
     parts = sample.largest()
     seconds = [part.seconds for part in parts]
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
