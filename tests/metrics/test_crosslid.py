@@ -36,6 +36,15 @@ def test_equals_the_definition(seed, d):
     assert directed[1, 0] == pytest.approx(back, rel=1e-8)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_neighbours_are_found_beside_a_point_far_out(seed):
+    x, y = pair(seed, d=20)
+    y[0] += 1e12
+    expected = textbook(x, y, 20)
+    found = ua.compare([x], [y], distance="crosslid", directed=True, n_neighbors=20)
+    assert found.distances[0, 0] == pytest.approx(expected, rel=1e-8)
+
+
 @pytest.mark.parametrize("d", [3, 40])
 def test_a_point_is_not_its_own_neighbour(d):
     x, _ = pair(0, d=d)

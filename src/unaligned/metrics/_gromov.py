@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
 from .._check import FloatArray, IndexArray
-from ..errors import AccuracyWarning
+from ..errors import AccuracyWarning, warn
 
 _SIMPLEX_STEPS = 10_000_000  # POT's 100,000 are not enough from N=2000 on
 _TOLERANCE = 1e-9  # POT's own, on the relative change of the loss
 _ROUNDING = 1e-15  # relative to the mean squared distances: what cancellation leaves
+_LARGE = 1e9  # costs of this size are far above the absolute tolerance of POT's simplex
 
 
 def square_loss(
@@ -28,76 +26,71 @@ def square_loss(
     :math:`T = p q^T`, with POT's network simplex, and a quarter of its dense products: the
     vertex that the simplex returns has at most N + M - 1 entries, so one of the two products is
     sparse, and :math:`C^1 T C^2` follows the line search instead of being worked out again.
+    What of it depends on the row or the column alone is the same for all couplings, and left
+    out: between clusters far apart it eats the digits that tell the points of one apart.
 
     O(N M (N + M)) time per step, some 130 N M bytes.
     """
     scale = float(p @ C1**2 @ p + q @ C2**2 @ q)
     if scale == 0:
         return 0.0
-    # POT's simplex has an absolute tolerance, so the units are taken out first.
+    loss = 1.0 - 2.0 * float(p @ C1 @ p) * float(q @ C2 @ q) / scale
     root = float(np.sqrt(scale))
-    return scale * _conditional_gradient(C1 / root, C2 / root, p, q, max_iter)
+    C1, C2 = C1 / root, C2 / root
+    C1 -= p @ C1
+    C2 -= (C2 @ q)[:, None]
+    return scale * _conditional_gradient(C1, C2, p, q, loss, max_iter)
 
 
 def _conditional_gradient(
-    C1: FloatArray, C2: FloatArray, p: FloatArray, q: FloatArray, max_iter: int
+    C1: FloatArray, C2: FloatArray, p: FloatArray, q: FloatArray, loss: float, max_iter: int
 ) -> float:
-    """Return a local minimum of the loss for matrices whose mean squares add up to 1."""
+    """Return a local minimum from the loss of the product coupling, for centred matrices."""
     from ot import emd
 
-    linear = (C1**2 @ p)[:, None] + C2**2 @ q
-    constant = float(p @ linear @ q)
     T = np.outer(p, q)
-    CTC = np.outer(C1 @ p, C2 @ q)
-    loss = constant - 2.0 * float(np.vdot(CTC, T))
+    CTC = np.outer(C1 @ p, q @ C2)
     for _ in range(max_iter):
-        gradient = linear - 2.0 * CTC
-        vertex, log = quietly(emd, p, q, gradient, numItermax=_SIMPLEX_STEPS, log=True)
+        cost = CTC * (-_LARGE / (float(np.abs(CTC).max()) or 1.0))
+        vertex, log = emd(p, q, cost, numItermax=_SIMPLEX_STEPS, log=True)
         if log["warning"]:
-            warn_not_converged("the network simplex", log["warning"])
+            remedy = "Compare fewer rows with subsample=."
+            warn_not_converged("the network simplex", log["warning"], remedy)
         step, CSC = vertex - T, (C1 @ sparse.csr_array(vertex)) @ C2 - CTC
-        size = _line_search(-2.0 * float(np.vdot(CSC, step)), -4.0 * float(np.vdot(CTC, step)))
+        quadratic, linear = -2.0 * float(np.vdot(CSC, step)), -4.0 * float(np.vdot(CTC, step))
+        size = _line_search(quadratic, linear)
         T += size * step
         CTC += size * CSC
-        before, loss = loss, constant - 2.0 * float(np.vdot(CTC, T))
-        if abs(before - loss) <= max(_TOLERANCE * abs(loss), _ROUNDING * constant):
+        change = size * (quadratic * size + linear)
+        loss += change
+        if abs(change) <= max(_TOLERANCE * abs(loss), _ROUNDING):
             return max(loss, 0.0)
-    warn_not_converged("conditional gradient", f"max_iter={max_iter} steps were not enough")
+    reason = f"max_iter={max_iter} steps were not enough"
+    warn_not_converged("conditional gradient", reason, "Raise max_iter.")
     return max(loss, 0.0)
 
 
-def nearest_landmarks(
-    points: FloatArray, rows: IndexArray, *, precomputed: bool
-) -> tuple[FloatArray, float]:
-    """Return the share of points nearest to each landmark, and their root mean square distance.
+def shares(points: FloatArray, landmarks: IndexArray, *, precomputed: bool) -> FloatArray:
+    """Return the share of points that are nearest to each landmark, (r,).
 
     O(N r d) time, blocked.
     """
-    from sklearn.metrics import pairwise_distances_argmin_min
+    from sklearn.metrics import pairwise_distances_argmin
 
     if precomputed:
-        columns = points[:, rows]
-        nearest = columns.argmin(axis=1)
-        distances = columns[np.arange(len(points)), nearest]
+        nearest = points[:, landmarks].argmin(axis=1)
     else:
-        nearest, distances = pairwise_distances_argmin_min(points, points[rows])
-    weights = np.bincount(nearest, minlength=rows.size) / len(points)
-    return weights, float(np.sqrt(np.mean(distances**2)))
+        nearest = pairwise_distances_argmin(points, points[landmarks])
+    counts: FloatArray = np.bincount(nearest, minlength=landmarks.size) / len(points)
+    return counts
 
 
-def quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call a function of POT without its warnings: its log says the same, and we read that."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(*arguments, **options)
-
-
-def warn_not_converged(solver: str, reason: object) -> None:
+def warn_not_converged(solver: str, reason: object, remedy: str) -> None:
     """Warn that a transport solver stopped early."""
-    warnings.warn(
-        f"{solver} did not converge: {reason}. The value is not the minimum that was asked for.",
+    warn(
+        f"{solver} did not converge: {reason}. The value is not the minimum that was asked for. "
+        f"{remedy}",
         AccuracyWarning,
-        stacklevel=4,
     )
 
 

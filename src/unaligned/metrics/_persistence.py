@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
 
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import InputError, MissingExtraError
-from ._points import dense_points
+from ._points import dense_points, squared_distances
 
-# Beyond, a matrix product is cheaper than a loop over differences.
-_FEW_FEATURES = 16
-# Where ‖x - y‖² is this small against ‖x‖² + ‖y‖², the product has lost 6 of its 16 digits.
-_CANCELLED = 1e-6
 _MOST_RANKS = 2**24  # from here on single precision skips whole numbers
 
 
@@ -40,18 +35,7 @@ def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
     >>> pairwise(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[5., 0.]])
     """
-    if first.shape[1] <= _FEW_FEATURES:
-        distances: FloatArray = cdist(first, second)
-        return distances
-    centre = second.mean(axis=0)
-    x, y = first - centre, second - centre
-    sizes = np.einsum("ij,ij->i", x, x)[:, None] + np.einsum("ij,ij->i", y, y)
-    squares = sizes - 2.0 * (x @ y.T)
-    close = squares <= _CANCELLED * sizes
-    for row in np.flatnonzero(close.any(axis=1)):
-        columns = close[row]
-        squares[row, columns] = cdist(first[[row]], second[columns], "sqeuclidean")[0]
-    roots: FloatArray = np.sqrt(squares)
+    roots: FloatArray = np.sqrt(squared_distances(first, second))
     return roots
 
 

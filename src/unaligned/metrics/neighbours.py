@@ -12,14 +12,12 @@ from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import DegenerateDataError, InputError
-from ..operators.points import squared_norms
 from ..spectra.signature import Signature
-from ._points import DataDistance, Described
+from ._points import DataDistance, Described, squared_distances
 
 DEFAULT_NEIGHBOURS = 100
 _FEW_FEATURES = 15  # where a tree is the faster search, as scikit-learn decides it
-_CANCELLED = 1e-6  # a squared distance this small against the norms has lost 6 of 16 digits
-_BLOCK = 1 << 23  # differences at a time, 64 MB
+_BLOCK = 1 << 22  # squared distances at a time, 32 MB and their copy
 
 
 @dataclass(frozen=True)
@@ -150,28 +148,16 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
     """Return the distances to the k nearest rows of y, ascending, (N, k)."""
     from sklearn.neighbors import NearestNeighbors
 
-    tree = y.shape[1] <= _FEW_FEATURES
-    if not tree:
-        centre = y.mean(axis=0)  # what all points share would eat digits of the product
-        x, y = x - centre, y - centre
-    search = NearestNeighbors(n_neighbors=k, algorithm="kd_tree" if tree else "brute").fit(y)
-    found, positions = search.kneighbors(x)
-    distances: FloatArray = found
-    if not tree:
-        _refine(distances, positions, x, y)
-    return distances
-
-
-def _refine(distances: FloatArray, positions: IndexArray, x: FloatArray, y: FloatArray) -> None:
-    """Work out again, from differences, rows where the product behind the search lost digits."""
-    sizes = squared_norms(x) + squared_norms(y).max()
-    rows = np.flatnonzero(distances[:, 0] ** 2 <= _CANCELLED * sizes)
-    step = max(1, _BLOCK // (distances.shape[1] * x.shape[1]))
-    for start in range(0, rows.size, step):
-        part = rows[start : start + step]
-        difference = y[positions[part]] - x[part, None]
-        flat = squared_norms(difference.reshape(-1, x.shape[1]))
-        distances[part] = np.sort(np.sqrt(flat).reshape(len(part), -1), axis=1)
+    if y.shape[1] <= _FEW_FEATURES:
+        found: FloatArray = NearestNeighbors(algorithm="kd_tree").fit(y).kneighbors(x, k)[0]
+        return found
+    near = np.empty((len(x), k))
+    step = max(1, _BLOCK // len(y))
+    for start in range(0, len(x), step):
+        squared = squared_distances(x[start : start + step], y)
+        near[start : start + step] = np.partition(squared, k - 1, axis=1)[:, :k]
+    near.sort(axis=1)
+    return np.sqrt(near)
 
 
 def _dimensions(near: FloatArray) -> FloatArray:

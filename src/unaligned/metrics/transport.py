@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -12,9 +11,9 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..errors import AccuracyWarning, MissingExtraError
+from ..errors import AccuracyWarning, MissingExtraError, collected, repeat, warn
 from ..spectra.signature import Signature
-from ._gromov import nearest_landmarks, quietly, square_loss, warn_not_converged
+from ._gromov import shares, square_loss, warn_not_converged
 from ._points import DataDistance, Described, dense_points, squared_distances
 
 _EXACT_ROWS = 8000  # 14 s and 1 GB at 5000, on a busy machine; grows as N² in memory
@@ -39,6 +38,22 @@ class TransportDistance(DataDistance):
             raise MissingExtraError("POT", "transport", f"distance {self.name!r}") from error
         return self
 
+    def describe(self, dataset: Dataset, seed: int) -> Described:
+        """Return what `between` needs of one dataset."""
+        # POT, and torch with it, belongs to the first job of a worker process: joblib takes
+        # memory that is added later for a leak, and replaces the worker.
+        import ot  # noqa: F401
+
+        return super().describe(dataset, seed)
+
+    def compare(self, first: Described, second: Described) -> float:
+        """Return the distance between two described datasets; warnings name both."""
+        with collected() as notes:
+            value = super().compare(first, second)
+        pair = f"{first.label} and {second.label}"
+        repeat(((f"{pair}: {message}", category) for message, category in notes), set())
+        return value
+
 
 @dataclass(frozen=True)
 class Wasserstein(TransportDistance):
@@ -52,7 +67,8 @@ class Wasserstein(TransportDistance):
 
     - `"exact"`: POT's network simplex, up to 8000 rows; with one feature, sorting, at any size.
     - `"sliced"`: the mean over random directions (Bonneel et al., 2015), beyond. Another,
-      smaller number: at most W₂/√d.
+      smaller number, never above W₂: over all directions it is at most W₂/√d, over a few
+      random ones that holds for the mean of its square only.
     - `"sinkhorn"`, on request: the root of the Sinkhorn divergence (Feydy et al., 2019), near
       W₂. In one run on a busy CPU it was slower than the exact one in as much memory (2-tori,
       N=5000, epsilon 0.02: 46 s and 1.288 against 14 s and 1.329), so it is never chosen.
@@ -98,7 +114,7 @@ class Wasserstein(TransportDistance):
         largest = max(dataset.n_samples for dataset in datasets)
         if largest <= _EXACT_ROWS or all(dataset.n_features == 1 for dataset in datasets):
             return replace(self, method="exact")
-        what = "another number, below W2/√d"
+        what = "another number, about W2/√d or less"
         _warn_approximate(self.name, largest, _EXACT_ROWS, "sliced", what)
         return replace(self, method="sliced")
 
@@ -149,8 +165,9 @@ class GromovWasserstein(TransportDistance):
 
     - `"exact"`: conditional gradient as POT's, up to 2000 rows.
     - `"low-rank"`: couplings through `rank` random landmarks that stand for the points nearest
-      to them, beyond. By the triangle inequality it moves d by at most twice the root mean
-      square distance of points to their landmarks, both datasets' added, up to local minima.
+      to them, beyond. By the triangle inequality that moves the global minimum by at most twice
+      the root mean square distance of points to their landmarks, both datasets' added. The
+      local minimum that is reached has no such bound, so `error_bounds` has none.
 
     POT's low-rank solver works on squared distances, which is another number. Its entropic one
     is not offered: no step is cheaper, and the one setting tried (regularisation 0.1 of the mean
@@ -214,7 +231,7 @@ class GromovWasserstein(TransportDistance):
             return values, _uniform(values), precomputed
         rng = dataset.generator(seed)
         rows = np.sort(rng.choice(len(values), size=self.rank, replace=False))
-        weights, _ = nearest_landmarks(values, rows, precomputed=precomputed)
+        weights = shares(values, rows, precomputed=precomputed)
         kept = values[np.ix_(rows, rows)] if precomputed else values[rows]
         return kept, weights, precomputed
 
@@ -236,10 +253,11 @@ def _entropic_cost(cost: FloatArray, strength: float) -> float:
 
     p, q = (np.full(size, 1.0 / size) for size in cost.shape)
     way = "sinkhorn" if cost.max() < _UNDERFLOW * strength else "sinkhorn_log"
-    options = {"numItermax": _SINKHORN_STEPS, "stopThr": _MARGINALS, "log": True}
-    plan, log = quietly(sinkhorn, p, q, cost, strength, way, **options)
+    options = {"numItermax": _SINKHORN_STEPS, "stopThr": _MARGINALS, "log": True, "warn": False}
+    plan, log = sinkhorn(p, q, cost, strength, way, **options)
     if not log["err"][-1] <= _MARGINALS:
-        warn_not_converged("Sinkhorn", f"marginals are off by {log['err'][-1]:.1e}")
+        reason = f"marginals are off by {log['err'][-1]:.1e}"
+        warn_not_converged("Sinkhorn", reason, "Raise epsilon, or take method='exact'.")
     return float(np.vdot(plan, cost)) + strength * float(rel_entr(plan, p[0] * q[0]).sum())
 
 
@@ -253,9 +271,10 @@ def _exact(x: FloatArray, y: FloatArray) -> float:
     unit = float(cost.mean()) or 1.0
     cost /= unit  # POT's simplex has an absolute tolerance
     p, q = _uniform(x), _uniform(y)
-    value, log = quietly(emd2, p, q, cost, numItermax=_SIMPLEX_STEPS, log=True)
+    value, log = emd2(p, q, cost, numItermax=_SIMPLEX_STEPS, log=True)
     if log["warning"]:
-        warn_not_converged("the network simplex", log["warning"])
+        remedy = "Compare fewer rows with subsample=, or take method='sliced'."
+        warn_not_converged("the network simplex", log["warning"], remedy)
     return unit * float(value)
 
 
@@ -274,10 +293,9 @@ def _uniform(values: FloatArray) -> FloatArray:
 
 
 def _warn_approximate(name: str, size: int, limit: int, method: str, what: str) -> None:
-    warnings.warn(
+    warn(
         f"distance {name!r} is approximated: the largest dataset has {size} rows, and the exact "
         f"method stops at {limit}. method={method!r} was taken: {what}. Pass method='exact', or "
         f"subsample={limit}, for the exact one.",
         AccuracyWarning,
-        stacklevel=4,
     )
