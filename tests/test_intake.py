@@ -138,8 +138,8 @@ SAME_FEATURES = [name for name, cls in DISTANCES.items() if cls.same_features]
 @pytest.mark.parametrize("name", SAME_FEATURES)
 @pytest.mark.parametrize("step", ["standardize", "pca:2"])
 def test_steps_fitted_to_each_dataset_are_refused_where_columns_must_mean_the_same(name, step):
-    message = rf"does not apply: .*step '{step}' is fitted to each dataset by itself.*'les' needs"
-    with pytest.raises(NotApplicableError, match=message):
+    message = rf"does not apply: .*step '{step}' is fitted to each dataset by itself"
+    with pytest.raises(NotApplicableError, match=rf"{message}.*'les' needs neither"):
         ua.distance(A, A + 100.0, name, preprocess=["arcsinh:5", step])
     with pytest.raises(NotApplicableError, match=message):
         ua.distance(A, ua.Dataset(A + 100.0, preprocess=step), name)
@@ -180,10 +180,10 @@ def test_names_of_columns_mean_nothing_to_distances_that_need_no_shared_features
     ("first", "second", "hinted"),
     [
         (A, B, True),
-        (A[:1], B, False),
+        (A[:1], B[:3], False),
         (ua.Dataset(A, preprocess="arcsinh:5"), B, False),
-        (A, ua.Dataset(np.ones((9, 9)) - np.eye(9), kind="distances"), True),
-        (A, ua.Dataset(np.eye(9), kind="spd"), False),
+        (A, ua.Dataset(np.ones((20, 20)) - np.eye(20), kind="distances"), True),
+        (A, ua.Dataset(np.eye(20), kind="spd"), False),
     ],
     ids=["columns", "one row", "other steps", "distances", "spd"],
 )

@@ -46,7 +46,8 @@ def test_a_mesh_has_three_columns_and_is_not_subsampled():
 )
 def test_where_only_vertices_count_a_mesh_is_its_vertices(name):
     mesh = Mesh(POINTS, faces=[[0, 1, 2]])
-    options = {"geometry-score": {"n_rounds": 20}}.get(name, {})
+    probes = {"method": "slq"}
+    options = {"geometry-score": {"n_rounds": 20}, "imd": probes, "netlsd": probes}.get(name, {})
     assert ua.distance(mesh, POINTS, name, **options) == 0.0
     assert mesh.identity != ua.Dataset(POINTS).identity  # shape-dna sees the faces
     assert mesh.generator(3).random() == ua.Dataset(POINTS).generator(3).random()

@@ -141,7 +141,10 @@ def _other_features(first: Facts, second: Facts) -> str | None:
     missing = [name for name in mine if name not in set(yours)]
     if missing:
         shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
-        return f"{needs} {second.label} has no column {shown}, which {first.label} has"
+        return (
+            f"{needs} {second.label} has no column {shown}, which {first.label} has; name the "
+            "columns alike, or give arrays without names to match them by position"
+        )
     i = next(i for i, name in enumerate(mine) if name != yours[i])
     return (
         f"{needs} {first.label} has {mine[i]!r} as column {i} where {second.label} has "
