@@ -218,6 +218,14 @@ def test_a_sparse_matrix_of_large_shape_is_hashed_by_blocks():
     assert peak < 8 * 3000 * 20_000 / 4  # a quarter of the dense matrix
 
 
+def test_a_sparse_matrix_too_large_to_fill_in_is_hashed_by_what_it_stores():
+    where = np.array([0, 10**6]), np.array([5, 10**6])
+    values = np.array([1.0, 2.0])
+    one, other = (sparse.coo_array((v, where), shape=(10**6 + 1,) * 2) for v in (values, -values))
+    assert ua.Dataset(one).fingerprint == ua.Dataset(one.tocsr()).fingerprint
+    assert ua.Dataset(one).fingerprint != ua.Dataset(other).fingerprint
+
+
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix])
 def test_sparse_distances_are_refused_for_every_distance(make):
     matrix = make(np.triu(np.ones((5, 5)), 4) + np.tril(np.ones((5, 5)), -4))

@@ -22,6 +22,7 @@ from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
 from .sources import ArrayRows, RowSource
 from .validate import checked_names, require_symmetric, rows_per_block, without_missing
 
+_FILLED_BYTES = 1 << 30
 KINDS = ("points", "distances", "affinity", "spd", "graph")
 
 
@@ -198,17 +199,25 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of kind and values; the same for dense and sparse and any exact dtype.
+        """A hash of kind and values; the same for any memory order and any exact dtype.
 
-        O(N d) time, zeros included: what is sparse is filled in block by block.
+        Sparse values have that of the same values filled in, unless these are more than 1 GiB.
         """
         if isinstance(self.values, RowSource):
             return self.values.summary.digest
         digest = hashlib.blake2b(self._head, digest_size=16)
-        for block in self.blocks():
-            canonical = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
-            digest.update(canonical.data)
+        for piece in self._hashed():
+            digest.update(np.ascontiguousarray(piece).data)
         return digest.hexdigest()
+
+    def _hashed(self) -> Iterator[npt.NDArray[Any]]:
+        if sparse.issparse(self.values) and 8 * self.n_samples * self.n_features > _FILLED_BYTES:
+            yield self.values.indptr.astype(np.int64)  # hashing the zeros would take long
+            yield self.values.indices.astype(np.int64)
+            yield self.values.data.astype(np.float64) + 0.0  # no -0.0
+            return
+        for block in self.blocks():
+            yield block.astype(np.float64) + 0.0
 
     @cached_property
     def glimpse(self) -> bytes:
