@@ -26,7 +26,7 @@ def measure(a: np.ndarray, b: np.ndarray, name: str) -> str:
     """Return the distance in four digits, or why there is none."""
     try:
         return f"{ua.distance(a, b, name, **OPTIONS.get(name, {})):.4g}"
-    except ua.errors.NotApplicableError:
+    except (ua.errors.NotApplicableError, ua.errors.InputError):  # or too few rows for it
         return "not applicable"
     except ua.errors.MissingExtraError:
         return "extra missing"

@@ -3,9 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import unaligned as ua
-from unaligned.errors import InputError, InputTypeError, SampleSizeWarning
+from unaligned.comparison import DISTANCES
+from unaligned.errors import (
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    RecipeMismatchError,
+    SampleSizeWarning,
+)
 
 
 def cloud(seed, n_samples=40, n_features=3):
@@ -122,3 +130,79 @@ def test_preprocessing_is_given_once():
         ua.compare([own, B], preprocess="standardize")
     same = ua.compare([own, np.abs(B)], preprocess="log1p")
     assert {s.recipe.preprocess for s in same.signatures.values()} == {("log1p",)}
+
+
+SAME_FEATURES = [name for name, cls in DISTANCES.items() if cls.same_features]
+
+
+@pytest.mark.parametrize("name", SAME_FEATURES)
+@pytest.mark.parametrize("step", ["standardize", "pca:2"])
+def test_steps_fitted_to_each_dataset_are_refused_where_columns_must_mean_the_same(name, step):
+    message = rf"does not apply: .*step '{step}' is fitted to each dataset by itself"
+    with pytest.raises(NotApplicableError, match=rf"{message}.*'les' needs neither"):
+        ua.distance(A, A + 100.0, name, preprocess=["arcsinh:5", step])
+    with pytest.raises(NotApplicableError, match=message):
+        ua.distance(A, ua.Dataset(A + 100.0, preprocess=step), name)
+
+
+def test_steps_that_work_row_by_row_stay_allowed_everywhere():
+    found = ua.distance(A, A + 100.0, "wasserstein", preprocess=["arcsinh:5"])
+    assert found == pytest.approx(
+        ua.distance(np.arcsinh(A / 5), np.arcsinh(A / 5 + 20), "wasserstein")
+    )
+    assert ua.distance(A, A + 100.0, preprocess=["standardize", "pca:2"]) < 1e-3
+
+
+def frame(names, seed=0):
+    return pd.DataFrame(cloud(seed, 40, len(names)), columns=list(names))
+
+
+@pytest.mark.parametrize("name", SAME_FEATURES)
+def test_columns_are_matched_by_name_where_both_have_names(name):
+    table = frame("abc")
+    reordered = r"'a' has 'a' as column 0 where dataset 'b' has 'c'; bring the columns"
+    with pytest.raises(NotApplicableError, match=reordered):
+        ua.distance(table, table[["c", "b", "a"]], name)
+    with pytest.raises(NotApplicableError, match=r"dataset 'b' has no column 'b', 'c', which"):
+        ua.distance(table, frame("axy"), name)
+    if name != "crosslid":  # which is not 0 of equal data
+        assert ua.distance(table, table.copy(), name) == 0.0
+        assert ua.distance(table, table.to_numpy(), name) == 0.0  # no names: by position
+
+
+def test_names_of_columns_mean_nothing_to_distances_that_need_no_shared_features():
+    table = frame("abc")
+    assert ua.distance(table, table[["c", "b", "a"]]) < 1e-4
+    assert ua.distance(table, table[["c", "b", "a"]], "gromov-wasserstein") < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "hinted"),
+    [
+        (A, B, True),
+        (A[:1], B[:3], False),
+        (ua.Dataset(A, preprocess="arcsinh:5"), B, False),
+        (A, ua.Dataset(np.ones((20, 20)) - np.eye(20), kind="distances"), True),
+        (A, ua.Dataset(np.eye(20), kind="spd"), False),
+    ],
+    ids=["columns", "one row", "other steps", "distances", "spd"],
+)
+def test_les_is_named_only_where_it_would_answer(first, second, hinted):
+    with pytest.raises(NotApplicableError, match="distance 'wasserstein' does not apply") as found:
+        ua.distance(first, second, "wasserstein")
+    assert ("'les' needs neither" in str(found.value)) is hinted
+    if hinted:
+        assert ua.distance(first, second, n_eigenvalues=9) >= 0
+    else:
+        with pytest.raises((InputError, RecipeMismatchError), match=r"one row|made differently"):
+            ua.distance(first, second)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
+    options = {"geometry-score": {"n_rounds": 20}, "crosslid": {"n_neighbors": 5}}.get(name, {})
+    options |= {"method": "slq"} if name in ("imd", "netlsd") else {}
+    values = np.where(A > 0, A, 0.0)
+    found = ua.distance(values, sparse.csr_array(values), name, **options)
+    assert found == ua.distance(values, values.copy(), name, **options)
+    assert found == 0.0 or name == "crosslid"

@@ -1,6 +1,7 @@
 """Comparison: shape, names, growing, files."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 
@@ -10,6 +11,7 @@ from unaligned.errors import (
     DataWarning,
     InputError,
     InputTypeError,
+    NotApplicableError,
     RecipeMismatchError,
     SampleSizeWarning,
 )
@@ -288,3 +290,31 @@ def test_linkages_that_need_euclidean_distances_are_refused_with_the_reason(meth
 def test_descriptors_of_a_distance_that_keeps_none_are_refused():
     with pytest.raises(InputError, match="holds descriptors of 'les', which keeps none"):
         DISTANCES["les"].from_options({}).from_arrays({})
+
+
+@pytest.mark.parametrize("rectangular", [False, True])
+@pytest.mark.parametrize(
+    ("name", "new", "message"),
+    [
+        ("wasserstein", cloud(7, 40, 1), r"'old' has 3|'new' has 1 columns"),
+        ("wasserstein", cloud(7, 40, 4), r"'new' has 4 columns"),
+        ("frechet", cloud(7, 40, 4), r"'new' has 4 columns"),
+        ("frechet", pd.DataFrame(cloud(7), columns=[*"xzy"]), r"'new' has 'z' as column 1"),
+        ("cka", cloud(7, 30), r"it compares row i with row i, and dataset 'new' has 30 rows"),
+        ("euclidean", ua.Dataset(np.eye(40), kind="spd"), r"'new' is a matrix taken as it is"),
+    ],
+)
+def test_what_cannot_be_compared_with_old_members_is_not_added(
+    name, new, message, rectangular, tmp_path
+):
+    old = {"old": pd.DataFrame(cloud(1), columns=[*"xyz"]), "older": cloud(2)}
+    found = ua.compare(old, {"reference": old["old"]} if rectangular else None, distance=name)
+    found.save(tmp_path / "file")
+    kept = [found, found.add({"third": cloud(5)})]
+    if name == "frechet":  # the others need the data itself
+        kept.append(ua.Comparison.load(tmp_path / "file"))
+    for comparison in kept:
+        with pytest.raises(NotApplicableError, match=f"does not apply: .*{message}"):
+            comparison.add({"new": new})
+        more = comparison.add({"fitting": cloud(8)})
+        assert more["fitting"].iloc[0] > 0

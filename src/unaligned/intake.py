@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from . import _check
 from .data.dataset import Dataset
+from .data.facts import Facts
 from .data.preprocess import parse_steps
 from .data.readers import is_path, load, name_of, names_of
 from .errors import (
@@ -153,21 +154,41 @@ def at_size(
 def require_applicable(
     method: Distance,
     rows: Mapping[str, Dataset | Signature],
-    columns: Mapping[str, Dataset | Signature] | None,
+    columns: Mapping[str, Dataset | Facts | Signature] | None,
 ) -> None:
-    """Refuse a distance that can say nothing about some pair of a row and a column."""
-    for first in rows.values():
-        for second in (rows if columns is None else columns).values():
-            if isinstance(first, Dataset) and isinstance(second, Dataset):
+    """Refuse a distance that can say nothing about some pair of a row and a column.
+
+    Columns that were described before are known by their facts alone.
+    """
+    known = [_facts(item) for item in rows.values()]
+    others = known if columns is None else [_facts(item) for item in columns.values()]
+    for first in known:
+        for second in others:
+            if isinstance(first, Facts) and isinstance(second, Facts):
                 reason = method.objection(first, second)
             else:
                 spectral = isinstance(method, SpectralDistance)
                 reason = None if spectral else "it needs the data, and a Signature was given"
             if reason:
+                hint = " 'les' needs neither shared features nor paired rows."
                 raise NotApplicableError(
-                    f"distance {method.name!r} does not apply: {reason}. "
-                    "'les' needs neither shared features nor paired rows."
+                    f"distance {method.name!r} does not apply: {reason}."
+                    f"{hint if _les_applies(first, second) else ''}"
                 )
+
+
+def _facts(item: Dataset | Facts | Signature) -> Facts | Signature:
+    return item.facts if isinstance(item, Dataset) else item
+
+
+def _les_applies(first: Facts | Signature, second: Facts | Signature) -> bool:
+    """Say whether LES would answer: two rows or more, and operators made in one way."""
+    if isinstance(first, Signature) or isinstance(second, Signature):
+        return True
+    kinds = {first.kind, second.kind}
+    alike = len(kinds) == 1 or kinds == {"points", "distances"}
+    enough = min(first.n_samples, second.n_samples) >= 2
+    return enough and alike and first.preprocess == second.preprocess
 
 
 def warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> None:
@@ -198,6 +219,7 @@ def newcomers(
         common_size(size, list(named.values()), method)
         named = at_size(named, size, old.seed)
     method.fit(list(named.values()))  # only for what it refuses: the method is settled
-    require_applicable(method, named, None)
+    known = {**old._facts, **named} if old.is_square else old._reference_facts
+    require_applicable(method, named, known)
     warn_about_sizes(method, [*signatures, *named.values()])
     return named

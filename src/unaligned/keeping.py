@@ -10,6 +10,7 @@ import numpy as np
 
 from .comparison import resolve_distance
 from .data.archive import read_archive, write_archive
+from .data.facts import Facts
 from .errors import FileError
 from .result import Comparison
 from .spectra.signature import Signature
@@ -35,7 +36,11 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
         "signatures": signatures,
         "descriptors": descriptors,
     }
-    for side, store in (("row", comparison._descriptors), ("column", comparison._references)):
+    sides = {
+        "row": (comparison._descriptors, comparison._facts),
+        "column": (comparison._references, comparison._reference_facts),
+    }
+    for side, (store, facts) in sides.items():
         for name, item in store.items():
             if isinstance(item, Signature):
                 part, values = item.to_parts()
@@ -43,7 +48,8 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
                 signatures.append([side, name, part])
             elif comparison.distance is not None and (kept := comparison.distance.to_arrays(item)):
                 arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
-                descriptors.append([side, name, list(kept)])
+                known = [facts[name].to_header()] if name in facts else []
+                descriptors.append([side, name, list(kept), *known])
     write_archive(path, _FORMAT, header, arrays)
 
 
@@ -58,14 +64,17 @@ def read_comparison(path: str | os.PathLike[str]) -> Comparison:
 
 def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
     stores: dict[str, dict[str, Any]] = {"row": {}, "column": {}}
+    facts: dict[str, dict[str, Facts]] = {"row": {}, "column": {}}
     for number, (side, name, part) in enumerate(header["signatures"]):
         own = {key: arrays[f"{number}_{key}"] for key in ("eigenvalues", "lower", "upper")}
         stores[side][name] = Signature.from_parts(part, own)
     restorable = header["restorable"]
     method = resolve_distance(header["distance"], header["options"]) if restorable else None
     if method is not None:
-        for number, (side, name, keys) in enumerate(header.get("descriptors", ())):
+        for number, (side, name, keys, *known) in enumerate(header.get("descriptors", ())):
             stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
+            if known:  # files of before have none
+                facts[side][name] = Facts.from_header(known[0])
     return Comparison(
         names=tuple(header["names"]),
         reference_names=tuple(header["reference_names"]),
@@ -80,6 +89,8 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         _descriptors=stores["row"],
         _references=stores["column"],
         metadata=header.get("metadata", {}),  # files of before have none
+        _facts=facts["row"],
+        _reference_facts=facts["column"],
     )
 
 

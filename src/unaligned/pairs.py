@@ -13,6 +13,7 @@ from ._check import FloatArray
 from .cache import Cache
 from .data.chunks import DaskRows
 from .data.dataset import Dataset, Identity
+from .data.facts import Facts
 from .engine import Engine, Threads, collect
 from .errors import InputError, InputTypeError
 from .intake import DataLike, newcomers
@@ -53,8 +54,15 @@ def fill(
         preparation=preparation,
         _descriptors=first,
         _references=second or {},
+        _facts={**(old._facts if old else {}), **_facts(rows)},
+        _reference_facts=old._reference_facts if old else _facts(columns or {}),
         metadata={**(old.metadata if old else {}), **metadata},
     )
+
+
+def _facts(items: Mapping[str, Any]) -> dict[str, Facts]:
+    """Return what is known of datasets; of what is described already there is nothing new."""
+    return {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}
 
 
 def _descriptors(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._check import FloatArray, RNGLike
+from .data.facts import Facts
 from .engine import EngineLike, resolve_engine
 from .errors import InputError, counted
 from .metrics.base import Distance
@@ -69,6 +70,8 @@ class Comparison:
     _descriptors: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _references: Mapping[str, Any] = field(default_factory=dict, repr=False)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    _facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
+    _reference_facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
 
     @property
     def signatures(self) -> dict[str, Signature]:

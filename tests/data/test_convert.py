@@ -234,3 +234,19 @@ def test_reading_copies_nothing_and_protects_the_result():
     assert values.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         dataset.values[0, 0] = 1.0
+
+
+def pandas_frame(values):
+    return pd.DataFrame(values, columns=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("make", [pandas_frame, polars_frame, arrow_table])
+def test_tables_keep_the_names_of_their_columns(make):
+    assert ua.Dataset(make(FLOATS)).feature_names == ("a", "b", "c")
+
+
+def test_columns_without_names_in_words_have_none():
+    assert ua.Dataset(pd.DataFrame(FLOATS)).feature_names is None
+    assert ua.Dataset(pd.DataFrame(FLOATS, columns=["a", "b", 2])).feature_names is None
+    lazy = polars_frame(FLOATS).lazy()
+    assert ua.Dataset(lazy).feature_names == ("a", "b", "c")

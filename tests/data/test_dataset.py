@@ -134,8 +134,12 @@ def test_fingerprints_differ_where_data_differ():
 
 
 def test_identities_agree_where_values_and_steps_do():
-    same = [POINTS, POINTS.copy(order="F"), sources.ArrayRows(POINTS), -0.0 + POINTS]
-    assert len({ua.Dataset(values).identity for values in same}) == 1
+    gaps = changed(POINTS, slice(3, 9), 0.0)
+    for values in (POINTS, gaps):
+        parts = sparse.csr_array(values), sparse.coo_matrix(values), sources.ArrayRows(values)
+        same = [values, values.copy(order="F"), -0.0 + values, *parts]
+        assert len({ua.Dataset(one).identity for one in same}) == 1
+        assert len({ua.Dataset(one).fingerprint for one in same}) == 1
     others = [
         ua.Dataset(changed(POINTS, (-1, 0), 7.0)),  # the first row is the same
         ua.Dataset(POINTS, preprocess="standardize"),
@@ -192,3 +196,54 @@ def test_repr_says_what_it_is():
 def test_preprocess_must_be_steps():
     with pytest.raises(InputTypeError, match=r"preprocess=5 must be a list of steps"):
         ua.Dataset(POINTS, preprocess=5)
+
+
+def test_sparse_values_that_are_standardized_are_other_data_than_dense_ones():
+    pair = [
+        ua.Dataset(make(POINTS), preprocess="standardize") for make in (np.array, sparse.csr_array)
+    ]
+    assert pair[0].identity != pair[1].identity  # only the dense ones are centred
+    assert pair[0].fingerprint != pair[1].fingerprint
+
+
+def test_a_sparse_matrix_of_large_shape_is_hashed_by_blocks():
+    import tracemalloc
+
+    wide = sparse.random_array((3000, 20_000), density=1e-4, rng=np.random.default_rng(0))
+    dataset = ua.Dataset(wide)
+    tracemalloc.start()
+    assert len(dataset.fingerprint) == 32
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 3000 * 20_000 / 4  # a quarter of the dense matrix
+
+
+def test_a_sparse_matrix_too_large_to_fill_in_is_hashed_by_what_it_stores():
+    where = np.array([0, 10**6]), np.array([5, 10**6])
+    values = np.array([1.0, 2.0])
+    one, other = (sparse.coo_array((v, where), shape=(10**6 + 1,) * 2) for v in (values, -values))
+    assert ua.Dataset(one).fingerprint == ua.Dataset(one.tocsr()).fingerprint
+    assert ua.Dataset(one).fingerprint != ua.Dataset(other).fingerprint
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix])
+def test_sparse_distances_are_refused_for_every_distance(make):
+    matrix = make(np.triu(np.ones((5, 5)), 4) + np.tril(np.ones((5, 5)), -4))
+    with pytest.raises(
+        InputTypeError, match=r"'x' of kind 'distances' is a csr_array .*not stored.*dense matrix"
+    ):
+        ua.Dataset(matrix, kind="distances", name="x")
+    assert ua.Dataset(matrix, kind="graph").kind == "graph"
+
+
+def test_feature_names_are_kept_and_checked():
+    named = ua.Dataset(POINTS[:, :2], feature_names=["a", "b"])
+    assert named.feature_names == ("a", "b")
+    assert named.with_options(name="x").feature_names == ("a", "b")
+    assert named.subsample(5, np.random.default_rng(0)).feature_names == ("a", "b")
+    assert ua.Dataset(POINTS).feature_names is None
+    for wrong in (["a"], ["a", 1]):
+        with pytest.raises(
+            InputError, match=r"feature_names must be 2 words, one for each column"
+        ):
+            ua.Dataset(POINTS[:, :2], feature_names=wrong)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import unaligned as ua
 from unaligned.data.mesh import Mesh
 from unaligned.errors import InputError
 
@@ -38,3 +39,15 @@ def test_a_mesh_has_three_columns_and_is_not_subsampled():
         Mesh(np.zeros((9, 2)), faces=[[0, 1, 2]])
     with pytest.raises(InputError, match="'m' is a mesh, and vertices drawn at random"):
         Mesh(POINTS, faces=[[0, 1, 2]], name="m").subsample(10, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "name", ["les", "imd", "netlsd", "geometry-score", "wasserstein", "euclidean"]
+)
+def test_where_only_vertices_count_a_mesh_is_its_vertices(name):
+    mesh = Mesh(POINTS, faces=[[0, 1, 2]])
+    probes = {"method": "slq"}
+    options = {"geometry-score": {"n_rounds": 20}, "imd": probes, "netlsd": probes}.get(name, {})
+    assert ua.distance(mesh, POINTS, name, **options) == 0.0
+    assert mesh.identity != ua.Dataset(POINTS).identity  # shape-dna sees the faces
+    assert mesh.generator(3).random() == ua.Dataset(POINTS).generator(3).random()

@@ -184,7 +184,7 @@ def test_rows_that_cannot_be_paired_are_not_applicable(distance):
         ua.distance(a, ua.signature(a), distance)
     with pytest.raises(NotApplicableError, match=r"subsample=5 draws rows of each dataset by its"):
         ua.distance(a, a, distance, subsample=5)
-    with pytest.raises(NotApplicableError, match=r"datasets have 12 and 10 rows"):
+    with pytest.raises(NotApplicableError, match=r"'b' has 10 rows where dataset .a. has 12"):
         ua.compare({"a": a}, distance=distance).add({"b": b})
 
 
@@ -220,3 +220,17 @@ def test_rows_that_belong_together_are_not_taken_apart(distance):
         pytest.raises(NotApplicableError, match="nan_policy='omit' dropped rows of dataset 'a'"),
     ):
         ua.distance(first, second, distance, nan_policy="omit")
+
+
+@pytest.mark.parametrize("name", ["log-euclidean", "affine-invariant", "euclidean", "spectral-gw"])
+def test_operators_that_were_made_otherwise_are_not_compared(name):
+    points = np.random.default_rng(0).normal(size=(6, 2))
+    spd = ua.Dataset(np.cov(np.random.default_rng(1).normal(size=(6, 40))), kind="spd")
+    graph = ua.Dataset(np.ones((6, 6)) - np.eye(6), kind="graph")
+    for first, second, message in (
+        (spd, points, r"'a' is a matrix taken as it is where dataset 'b' is a diffusion operator"),
+        (points, graph, r"'a' is a diffusion operator where dataset 'b' is the heat kernel"),
+    ):
+        with pytest.raises(NotApplicableError, match=message) as found:
+            ua.distance(first, second, name)
+        assert "'les'" not in str(found.value)

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import pairwise_distances
 
-from unaligned.errors import DegenerateDataError, InputError, InputTypeError
+from unaligned.errors import DegenerateDataError, InputError
 from unaligned.operators.affinity import (
     GaussianAffinity,
     KernelSettings,
@@ -165,11 +165,6 @@ def test_given_affinity_may_be_dense_or_sparse():
     assert dense.definite
     assert not filled.definite
     assert filled.storage == "sparse"
-
-
-def test_sparse_distances_are_refused():
-    with pytest.raises(InputTypeError, match=r"distances is a csr_array .*dense matrix"):
-        distance_affinity(sparse.csr_array(np.eye(3)), KernelSettings())
 
 
 @pytest.mark.parametrize("size", [1e200, 1e-200])

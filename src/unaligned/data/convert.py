@@ -77,10 +77,30 @@ def _to_array(data: Any, label: str) -> Values:
     return _from_sequence(data, label)
 
 
+def feature_names_of(data: Any) -> tuple[str, ...] | None:
+    """Return the names of a table's columns where all are text, as scikit-learn takes them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> feature_names_of(pd.DataFrame({"x": [1.0], "y": [2.0]}))
+    ('x', 'y')
+    """
+    packages = {base.__module__.partition(".")[0] for base in type(data).__mro__}
+    if not packages & {"pandas", "polars", "pyarrow"}:
+        return None
+    if hasattr(data, "collect_schema"):
+        names = data.collect_schema().names()  # a polars LazyFrame warns about .columns
+    else:
+        names = getattr(data, "column_names", getattr(data, "columns", ()))
+    is_named = len(names) > 0 and all(isinstance(name, str) for name in names)
+    return tuple(names) if is_named else None
+
+
 def _canonical_csr(data: Any) -> Values:
     """Return CSR with sorted indices, no duplicates and no stored zeros, without a needless copy.
 
-    The fingerprint reads these parts, so the same values must have the same parts.
+    Preprocessing works on the stored entries, so each must be the whole value at its place.
     """
     csr = sparse.csr_array(data)
     if not csr.has_canonical_format or not np.all(csr.data):

@@ -14,13 +14,15 @@ from scipy import sparse
 
 from .. import _check
 from ..errors import InputError
-from .convert import is_network, to_values
+from .convert import feature_names_of, is_network, to_values
+from .facts import Facts
 from .files import as_source
 from .fitted import prepared_rows
-from .preprocess import ROW_BY_ROW, Step, Values, apply_steps, parse_steps
+from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
 from .sources import ArrayRows, RowSource
-from .validate import require_symmetric, rows_per_block, without_missing
+from .validate import checked_names, require_symmetric, rows_per_block, without_missing
 
+_FILLED_BYTES = 1 << 30
 KINDS = ("points", "distances", "affinity", "spd", "graph")
 
 
@@ -48,6 +50,9 @@ class Dataset:
         Steps such as `["log1p", "pca:50"]`, points only; part of the recipe.
     nan_policy
         `"raise"` refuses NaN and infinity; `"omit"` drops such rows and says how many.
+    feature_names
+        What the columns are called; None takes the names that a pandas, polars or Arrow table
+        has. Distances that need the same features refuse columns in another order.
 
     Examples
     --------
@@ -62,6 +67,7 @@ class Dataset:
     metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     preprocess: tuple[str, ...] = field(default=(), kw_only=True)
     nan_policy: str = field(default="raise", kw_only=True)
+    feature_names: tuple[str, ...] | None = field(default=None, kw_only=True)
     n_dropped: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +85,7 @@ class Dataset:
                 f"{self.label} is a networkx graph, and kind={self.kind!r} is not. "
                 "Give it as Dataset(graph, kind='graph')."
             )
+        names = feature_names_of(self.values) if self.feature_names is None else self.feature_names
         values = to_values(self.values, self.label)
         if isinstance(values, RowSource) and self.kind != "points":
             values = values.read()
@@ -87,6 +94,8 @@ class Dataset:
             require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
+        names = checked_names(names, self.n_features, self.label)
+        object.__setattr__(self, "feature_names", names)
 
     @staticmethod
     def from_source(
@@ -144,6 +153,19 @@ class Dataset:
         """The number of columns."""
         return int(self.values.shape[1])
 
+    @property
+    def facts(self) -> Facts:
+        """What decides whether a distance applies, without the values."""
+        return Facts(
+            self.label,
+            self.kind,
+            self.n_samples,
+            self.n_features,
+            self.preprocess,
+            self.n_dropped,
+            self.feature_names,
+        )
+
     def prepared(self) -> Values:
         """Return the values as float64 with the preprocessing done: ndarray, or CSR if sparse."""
         if isinstance(self.values, RowSource):
@@ -161,7 +183,7 @@ class Dataset:
         """
         if isinstance(self.values, RowSource):
             return prepared_rows(self.values, self.preprocess)
-        if all(step.partition(":")[0] in ROW_BY_ROW for step in self.preprocess):
+        if not any(map(is_fitted, self.preprocess)):
             return prepared_rows(ArrayRows(self.values), self.preprocess)
         return ArrayRows(self.prepared())
 
@@ -177,20 +199,25 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of kind and values; the same for any memory order and any exact dtype."""
+        """A hash of kind and values; the same for any memory order and any exact dtype.
+
+        Sparse values have that of the same values filled in, unless these are more than 1 GiB.
+        """
         if isinstance(self.values, RowSource):
             return self.values.summary.digest
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.kind}:{self.values.shape}".encode())
-        if sparse.issparse(self.values):
-            for part in (self.values.indptr, self.values.indices):
-                digest.update(part.astype(np.int64).tobytes())
-            digest.update((self.values.data.astype(np.float64) + 0.0).tobytes())
-        else:
-            for block in self.blocks():
-                canonical = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
-                digest.update(canonical.data)
+        digest = hashlib.blake2b(self._head, digest_size=16)
+        for piece in self._hashed():
+            digest.update(np.ascontiguousarray(piece).data)
         return digest.hexdigest()
+
+    def _hashed(self) -> Iterator[npt.NDArray[Any]]:
+        if sparse.issparse(self.values) and 8 * self.n_samples * self.n_features > _FILLED_BYTES:
+            yield self.values.indptr.astype(np.int64)  # hashing the zeros would take long
+            yield self.values.indices.astype(np.int64)
+            yield self.values.data.astype(np.float64) + 0.0  # no -0.0
+            return
+        for block in self.blocks():
+            yield block.astype(np.float64) + 0.0
 
     @cached_property
     def glimpse(self) -> bytes:
@@ -200,8 +227,13 @@ class Dataset:
         else:
             first = self.values[[0]]
             first = first.toarray() if sparse.issparse(first) else np.asarray(first)
-        head = f"{self.kind}:{self.values.shape}:".encode()
-        return head + (first.astype(np.float64) + 0.0).tobytes()  # no -0.0
+        return self._head + b":" + (first.astype(np.float64) + 0.0).tobytes()  # no -0.0
+
+    @property
+    def _head(self) -> bytes:
+        # Sparse values are standardized without centring: what comes out is other data.
+        uncentred = sparse.issparse(self.values) and "standardize" in self.preprocess
+        return f"{self.kind}:{self.values.shape}{':uncentred' if uncentred else ''}".encode()
 
     @property
     def identity(self) -> Identity:

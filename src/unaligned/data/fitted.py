@@ -8,7 +8,7 @@ import numpy as np
 
 from .._check import FloatArray
 from .derived import MappedRows
-from .preprocess import ROW_BY_ROW, apply_steps, require_components
+from .preprocess import apply_steps, is_fitted, require_components
 from .sources import ArrayRows, RowSource
 
 # Up to so many features PCA takes its axes from the covariance, 8 d² bytes; beyond, the rows
@@ -28,7 +28,7 @@ def prepared_rows(source: RowSource, steps: tuple[str, ...]) -> RowSource:
     """
     for step in steps:
         name, _, argument = step.partition(":")
-        if name in ROW_BY_ROW:
+        if not is_fitted(step):
             source = MappedRows(source, partial(apply_steps, steps=(step,)))
         elif name == "standardize":
             source = MappedRows(source, partial(_standardized, *_scale(source)))

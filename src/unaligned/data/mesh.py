@@ -58,10 +58,19 @@ class Mesh(Dataset):
         object.__setattr__(self, "faces", faces)
 
     @cached_property
+    def vertices(self) -> Dataset:
+        """The points alone."""
+        return Dataset(self.values)
+
+    def generator(self, seed: int) -> np.random.Generator:
+        """Return the generator of the vertices: where only they count, both are the same data."""
+        return self.vertices.generator(seed)
+
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of the vertices and the faces."""
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(super().fingerprint.encode())
+        digest.update(self.vertices.fingerprint.encode())
         digest.update(self.faces.tobytes())
         return digest.hexdigest()
 

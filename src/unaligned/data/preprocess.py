@@ -82,7 +82,8 @@ def arcsinh(values: Values, cofactor: float) -> Values:
 def standardize(values: Values) -> Values:
     """Bring every column to zero mean and unit variance; constant columns are only centred.
 
-    Sparse values are not centred: it would fill them, and the distances do not change.
+    Sparse values are not centred, which would fill them: Euclidean distances between rows are
+    the same without it, angles between them (`metric="cosine"`) are not.
     """
     from sklearn.preprocessing import StandardScaler
 
@@ -129,8 +130,20 @@ STEPS: dict[str, Callable[..., Values]] = {
     "pca": pca,
 }
 
-# Steps that need no other row than the one they work on.
+# Steps that need no other row than the one they work on; the rest is fitted to all rows.
 ROW_BY_ROW = ("normalize_total", "log1p", "arcsinh")
+
+
+def is_fitted(step: str) -> bool:
+    """Say whether a canonical step learns from all rows of a dataset, as `pca` does.
+
+    Examples
+    --------
+    >>> is_fitted("pca:50"), is_fitted("log1p")
+    (True, False)
+    """
+    return step.partition(":")[0] not in ROW_BY_ROW
+
 
 # The rule for the number behind a step's name: never, needed, or optional.
 _ARGUMENT = {"normalize_total": "optional", "arcsinh": "needed", "pca": "needed"}

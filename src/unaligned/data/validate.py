@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray
-from ..errors import DataWarning, InputError, warn
+from .._check import FloatArray, shape_of
+from ..errors import DataWarning, InputError, InputTypeError, warn
 from .derived import FiniteRows
 from .preprocess import Values
 from .sources import RowSource
@@ -77,8 +79,29 @@ def _bad_rows(finite: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(~finite.all(axis=1))
 
 
+def checked_names(
+    names: Iterable[str] | None, n_features: int, label: str
+) -> tuple[str, ...] | None:
+    """Return names of features as a tuple, one for each column."""
+    if names is None:
+        return None
+    names = tuple(names)
+    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"feature_names must be {n_features} words, one for each column of {label}; "
+            f"{len(names)} arrived, beginning with {names[:3]}. Leave them out, or name all."
+        )
+    return tuple(map(str, names))
+
+
 def require_symmetric(values: Values, kind: str, label: str) -> None:
     """Check what every matrix kind must be: square, symmetric, and of the right sign."""
+    if kind == "distances" and sparse.issparse(values):
+        raise InputTypeError(
+            f"{label} of kind 'distances' is a {shape_of(values)}; an entry that is not stored "
+            "would mean a distance of 0. Give a dense matrix, or kind='affinity' or 'graph' for "
+            "sparse weights."
+        )
     if values.shape[0] != values.shape[1]:
         raise InputError(
             f"{label} of kind {kind!r} must be square; its shape is {tuple(values.shape)}. "

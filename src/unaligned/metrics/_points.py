@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..data.facts import Facts
 from ..errors import DegenerateDataError
 from ..operators.points import squared_norms
 from .base import Distance
@@ -105,7 +106,7 @@ class DataDistance(Distance):
     def between(self, first: Described, second: Described) -> float:
         """Return the distance between two described datasets that are not the same."""
 
-    def objection(self, first: Dataset, second: Dataset) -> str | None:
+    def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
         for dataset in (first, second):
             if dataset.n_samples < self.min_samples:

@@ -14,6 +14,7 @@ from scipy.linalg.lapack import dpotrf, dsygst
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..data.facts import Facts
 from ..errors import InputError, NotApplicableError
 from ..operators.affinity import KernelSettings
 from ..spectra.compute import operator_of
@@ -21,6 +22,7 @@ from .base import Distance
 from .imd import TIMES, require_powers
 
 _NEXT_TO_ONE = 1.0 - np.finfo(float).epsneg
+_MADE = {"spd": "a matrix taken as it is", "graph": "the heat kernel of a graph"}
 NORMS = {"frobenius": 2, "nuclear": 1, "spectral": np.inf}
 
 
@@ -60,6 +62,16 @@ class AlignedDistance(Distance):
             gamma = 0.0 if dataset.kind == "spd" else 1e-8
         W[np.diag_indices_from(W)] += gamma
         return self.transform(W, dataset.label)
+
+    def objection(self, first: Facts, second: Facts) -> str | None:
+        """Return why the distance does not apply to this pair, or None."""
+        made = [_MADE.get(dataset.kind, "a diffusion operator") for dataset in (first, second)]
+        if made[0] != made[1]:
+            return (
+                f"it compares operators that were made in one way, and {first.label} is {made[0]} "
+                f"where {second.label} is {made[1]}"
+            )
+        return super().objection(first, second)
 
     def transform(self, W: FloatArray, label: str) -> Any:
         """Return the part of the work that needs only one operator; the operator itself here."""

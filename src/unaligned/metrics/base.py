@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
+from ..data.facts import Facts
+from ..data.preprocess import is_fitted
 from ..engine import Engine
 from ..errors import InputError, RecipeMismatchError
 from ..spectra.compute import (
@@ -100,7 +102,7 @@ class Distance(ABC):
         """Return a bound on the error of `compare`; NaN where none is known."""
         return float("nan")
 
-    def objection(self, first: Dataset, second: Dataset) -> str | None:
+    def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
         for dataset in (first, second):
             if dataset.kind not in self.kinds:
@@ -115,12 +117,39 @@ class Distance(ABC):
                 "it compares row i with row i, and nan_policy='omit' dropped rows of "
                 f"{first.label if first.n_dropped else second.label}"
             )
-        if self.same_features and first.n_features != second.n_features:
+        return _other_features(first, second) if self.same_features else None
+
+
+def _other_features(first: Facts, second: Facts) -> str | None:
+    """Return why the columns of these two do not mean the same, or None."""
+    needs = "it needs the same features, and"
+    for dataset in (first, second):
+        for step in filter(is_fitted, dataset.preprocess):
             return (
-                f"it needs the same features, and {first.label} has {first.n_features} columns "
-                f"where {second.label} has {second.n_features}"
+                f"{needs} the preprocess step {step!r} is fitted to each dataset by itself, which "
+                "gives each its own axes and units; fit one transform to all rows together and "
+                "give its results"
             )
+    if first.n_features != second.n_features:
+        return (
+            f"{needs} {first.label} has {first.n_features} columns where {second.label} has "
+            f"{second.n_features}"
+        )
+    mine, yours = first.feature_names, second.feature_names
+    if mine is None or yours is None or mine == yours:
         return None
+    missing = [name for name in mine if name not in set(yours)]
+    if missing:
+        shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
+        return (
+            f"{needs} {second.label} has no column {shown}, which {first.label} has; name the "
+            "columns alike, or give arrays without names to match them by position"
+        )
+    i = next(i for i, name in enumerate(mine) if name != yours[i])
+    return (
+        f"{needs} {first.label} has {mine[i]!r} as column {i} where {second.label} has "
+        f"{yours[i]!r}; bring the columns of all datasets into one order"
+    )
 
 
 @dataclass(frozen=True)

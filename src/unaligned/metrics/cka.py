@@ -11,6 +11,7 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..data.facts import Facts
 from ..errors import DegenerateDataError
 from ..operators.bandwidth import median_distance
 from ..operators.points import PointCloud, squared_norms
@@ -96,7 +97,7 @@ class CKA(DataDistance):
         _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)
         _check.flag("debiased", self.debiased)
 
-    def objection(self, first: Dataset, second: Dataset) -> str | None:
+    def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
         if self.debiased and min(first.n_samples, second.n_samples) < 4:
             return f"debiased=True needs at least 4 rows, and {first.label} has {first.n_samples}"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..data.facts import Facts
 from ..errors import DegenerateDataError
 from ..operators.bandwidth import median_distance
 from ..operators.points import PointCloud
@@ -69,7 +70,7 @@ class MMD(DataDistance):
         """Whether equal data is at distance 0; the unbiased estimate is not."""
         return not self.unbiased
 
-    def objection(self, first: Dataset, second: Dataset) -> str | None:
+    def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
         for dataset in (first, second):
             if self.unbiased and dataset.n_samples < 2:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..data.facts import Facts
 from ..spectra.density import Trace, check_settings, laplacian_density
 from .base import Distance
 
@@ -87,7 +88,7 @@ class NetLSD(Distance):
         _check.one_of("normalization", self.normalization, NORMALIZATIONS)
         check_settings(self.method, self.n_neighbors, self.n_steps, self.n_probes)
 
-    def objection(self, first: Dataset, second: Dataset) -> str | None:
+    def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
         if (self.kernel, self.normalization) == ("wave", "complete"):
             for dataset in (first, second):

@@ -13,6 +13,7 @@ from scipy import sparse
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..data.facts import Facts
 from ..data.mesh import Mesh
 from ..engine import Engine
 from ..errors import DegenerateDataError, InputError, NotApplicableError
@@ -97,7 +98,7 @@ class ShapeDNA(SpectralDistance):
         k = min(DEFAULT_VALUES, smallest.n_samples)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
-    def objection(self, first: Dataset, second: Dataset) -> str | None:
+    def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
         if self.laplacian == "robust":
             for dataset in (first, second):

@@ -133,12 +133,6 @@ def distance_affinity(distances: FloatArray, settings: KernelSettings) -> PSDOpe
     factorisation (see `is_positive`); above, and where the test fails, the affinity counts as
     indefinite. Give the points instead, where there are any.
     """
-    if sparse.issparse(distances):
-        raise InputTypeError(
-            f"distances is a {_check.shape_of(distances)}; an entry that is not stored would "
-            "mean a distance of 0. Give a dense matrix, or kind='affinity' or 'graph' for "
-            "sparse weights."
-        )
     return _gaussian_of(np.array(distances, dtype=np.float64), settings, definite=None)
 
 
