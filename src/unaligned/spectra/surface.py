@@ -13,6 +13,7 @@ from ..errors import DegenerateDataError, MissingExtraError
 
 _DENSE = 500  # below, LAPACK on the whole matrix is quicker than sparse factors
 _NEIGHBOURS = 30  # of each point of a cloud, among which its triangles are made; the package's
+_FEWEST = 4  # points of a cloud: of three the package sometimes makes a triangle, sometimes none
 _FLAT = 1e-9  # of the largest extent: less is none
 
 
@@ -68,6 +69,11 @@ def surface_eigenvalues(
 def _without_duplicates(points: FloatArray, n_eigenvalues: int) -> FloatArray:
     """Return the distinct points of a cloud, sorted: a point twice has no area of its own."""
     distinct: FloatArray = np.unique(points, axis=0)
+    if len(distinct) < _FEWEST:
+        raise DegenerateDataError(
+            f"a cloud needs {_FEWEST} distinct points to have a surface, and has {len(distinct)}. "
+            "Use laplacian='diffusion'."
+        )
     if len(distinct) < n_eigenvalues:
         raise DegenerateDataError(
             f"{len(distinct)} of {len(points)} points are distinct, fewer than "
