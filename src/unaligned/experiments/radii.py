@@ -142,6 +142,10 @@ class RadiiExperiment(Experiment):
         clouds = four_tori(self.angles(task), task.value)
         return measure(within(self.panels, task.methods), clouds, self.recipe)
 
+    def pairs(self, method: str) -> tuple[str, ...]:
+        """Return all pairs, whatever the method."""
+        return tuple(",".join(pair) for pair in PAIRS)
+
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return a panel per method that was run."""
         return draw_panels(table, within(self.panels, table["method"]))

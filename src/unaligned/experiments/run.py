@@ -39,7 +39,13 @@ def reproduce(
     """
     methods = choose(experiment, only, without)
     folder = require_folder(out)
-    trials = TrialFile(folder, experiment.variable, experiment.quantities, experiment.settings())
+    trials = TrialFile(
+        folder,
+        experiment.variable,
+        experiment.quantities,
+        experiment.settings(),
+        {method: experiment.pairs(method) for method in experiment.methods},
+    )
     stages = experiment.tasks(methods)
 
     def finish(task: Task) -> None:
