@@ -145,7 +145,12 @@ class Scaling(Experiment):
         return {name: grow(table, name) for name in table["method"].unique()}
 
     def draw(self, table: pd.DataFrame) -> Figure:
-        """Return Fig. 2: run time with what is extrapolated dotted, and normalised distance."""
+        """Return Fig. 2: run time with what is extrapolated dotted, and normalised distance.
+
+        All distances are divided by their means at one N, as in the paper: at the largest that
+        every method reached. Divided each at its own, a method that stops early would look
+        steadier than one that goes on.
+        """
         figure, (left, right) = figures.panels(2, width=5.2, height=4.2)
         methods = within(self.panels, table["method"])
         reference = common_size(table)
@@ -153,7 +158,7 @@ class Scaling(Experiment):
             rows = table[table["method"] == method.distance]
             times = summary(rows, "N", "seconds").sort_values("N")
             growth = grow(table, method.distance)
-            _line(left, times, method.label, i, scale=1.0)
+            _line(left, times, method.label, i)
             end = min(growth.hour, growth.full(self.gibibytes))
             last = float(times["N"].iloc[-1])
             if np.isfinite(end) and end > last:
@@ -172,13 +177,15 @@ def common_size(table: pd.DataFrame) -> float:
     return float(table.groupby("method")["N"].max().min())
 
 
-def _line(axes: Axes, means: pd.DataFrame, label: str, number: int, *, scale: float) -> None:
-    """Draw one method's mean and band of one standard deviation."""
-    colour, marker = figures.COLOURS[number], "osD^"[number]
-    x, mean, std = (means[name].to_numpy() for name in ("N", "mean", "std"))
-    axes.plot(x, mean / scale, f"{marker}-", color=colour, label=label, markersize=5)
-    low, high = (mean - std) / scale, (mean + std) / scale
-    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+def _line(axes: Axes, means: pd.DataFrame, label: str, number: int, *, scale: float = 1.0) -> None:
+    """Draw one method's mean, and a band from the least to the most of its trials."""
+    # A standard deviation below the mean may be no time at all, which no log axis shows.
+    x, mean, least, most = (means[name].to_numpy() for name in ("N", "mean", "min", "max"))
+    colour, form = figures.COLOURS[number], f"{'osD^'[number]}-"
+    # Hollow and of different sizes: they are all seen where lines meet.
+    size = 4.0 + 2.0 * number
+    axes.plot(x, mean / scale, form, color=colour, label=label, markersize=size, mfc="none")
+    axes.fill_between(x, least / scale, most / scale, color=colour, alpha=0.2, linewidth=0)
 
 
 def _dress(left: Axes, right: Axes, reference: float, gibibytes: float) -> None:
@@ -191,10 +198,12 @@ def _dress(left: Axes, right: Axes, reference: float, gibibytes: float) -> None:
     left.legend(
         loc="lower right",
         fontsize=8,
-        title=f"dotted: extrapolated to an hour\nor {gibibytes:g} GiB (×)",
+        title="band: least to most of the trials\n"
+        f"dotted: extrapolated to an hour\nor {gibibytes:g} GiB (×)",
         title_fontsize=7,
     )
     right.axhline(1.0, color="0.5", lw=0.8, ls="--")
+    right.axvline(reference, color="0.5", lw=0.8, ls="--")
     right.set(xscale="log", xlabel="N", title="Normalised distance")
     right.set_ylabel(f"$d(T_2, T_3)$ / its mean at N = {reference:,.0f}")
     right.set_ylim(bottom=0.0)

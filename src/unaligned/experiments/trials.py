@@ -106,7 +106,9 @@ class TrialFile:
 def require_folder(out: str | Path) -> Path:
     """Return the folder, made if needed."""
     if not str(out).strip():
-        raise InputError(f"out={str(out)!r} names no folder. Give one, or '.' for the current one.")
+        raise InputError(
+            f"out={str(out)!r} names no folder. Give one, or '.' for the current one."
+        )
     return made_folder("out", out, "Give another one with --out.")
 
 
@@ -153,8 +155,8 @@ def _read_settings(path: Path) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise InputError(
-            f"out={str(path.parent)!r} holds trials, but its {path.name}, which says how they were "
-            "made, is missing or unreadable. Give another --out, or delete its trials.csv."
+            f"out={str(path.parent)!r} holds trials, but its {path.name}, which tells how they "
+            "were made, is missing or unreadable. Give another --out, or delete its trials.csv."
         )
     return found
 
