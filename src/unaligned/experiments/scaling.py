@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _SIZES = (300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 _PAIR = "T2,T3"
@@ -166,8 +167,10 @@ class Scaling(Experiment):
                 left.plot([last, end], seconds, ":", color=figures.COLOURS[i])
                 left.plot(end, seconds[1], "x", color=figures.COLOURS[i], markersize=8)
             values = summary(rows, "N").sort_values("N")
-            scale = float(values.loc[values["N"] == reference, "mean"].iloc[0])
-            _line(right, values, method.label, i, scale=scale)
+            there = values["N"] == reference
+            values[["mean", "min", "max"]] /= float(values.loc[there, "mean"].iloc[0])
+            # All are 1 at the reference, where markers would only hide each other.
+            _line(right, values, method.label, i).set_markevery(list(~there))
         _dress(left, right, reference, self.gibibytes)
         return figure
 
@@ -177,15 +180,13 @@ def common_size(table: pd.DataFrame) -> float:
     return float(table.groupby("method")["N"].max().min())
 
 
-def _line(axes: Axes, means: pd.DataFrame, label: str, number: int, *, scale: float = 1.0) -> None:
+def _line(axes: Axes, means: pd.DataFrame, label: str, number: int) -> Line2D:
     """Draw one method's mean, and a band from the least to the most of its trials."""
     # A standard deviation below the mean may be no time at all, which no log axis shows.
     x, mean, least, most = (means[name].to_numpy() for name in ("N", "mean", "min", "max"))
     colour, form = figures.COLOURS[number], f"{'osD^'[number]}-"
-    # Hollow and of different sizes: they are all seen where lines meet.
-    size = 4.0 + 2.0 * number
-    axes.plot(x, mean / scale, form, color=colour, label=label, markersize=size, mfc="none")
-    axes.fill_between(x, least / scale, most / scale, color=colour, alpha=0.2, linewidth=0)
+    axes.fill_between(x, least, most, color=colour, alpha=0.2, linewidth=0)
+    return axes.plot(x, mean, form, color=colour, label=label, markersize=5)[0]
 
 
 def _dress(left: Axes, right: Axes, reference: float, gibibytes: float) -> None:
@@ -204,6 +205,8 @@ def _dress(left: Axes, right: Axes, reference: float, gibibytes: float) -> None:
     )
     right.axhline(1.0, color="0.5", lw=0.8, ls="--")
     right.axvline(reference, color="0.5", lw=0.8, ls="--")
+    told = f" N = {reference:,.0f}: all 1 by definition"
+    right.text(reference, 0.02, told, fontsize=8, transform=right.get_xaxis_transform())
     right.set(xscale="log", xlabel="N", title="Normalised distance")
     right.set_ylabel(f"$d(T_2, T_3)$ / its mean at N = {reference:,.0f}")
     right.set_ylim(bottom=0.0)
