@@ -1,12 +1,14 @@
 """What was computed once is found again, and only then."""
 
+import os
+
 import numpy as np
 import pytest
 
 import unaligned as ua
 from unaligned import cache
 from unaligned.cache import is_cached
-from unaligned.errors import FileError, UnalignedWarning
+from unaligned.errors import FileError, InputError, UnalignedWarning
 from unaligned.metrics.base import SpectralDistance
 
 
@@ -131,7 +133,7 @@ def test_what_has_no_content_to_go_by_is_not_kept(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match=r"cache=.*file' cannot be used .*--no-cache"):
+    with pytest.raises(FileError, match=r"cache=.*file' cannot be used .*cache=None"):
         compared(tmp_path / "file")
 
 
@@ -145,6 +147,74 @@ def test_a_full_disk_costs_the_entry_not_the_result(tmp_path, monkeypatch):
         result = compared(tmp_path)
     assert len({str(warning.message) for warning in told}) == 1, "shown once, not for each"
     assert np.array_equal(result.distances, ua.compare(clouds(), n_eigenvalues=9).distances)
+
+
+def aged(folder, seconds):
+    """Let all that is there have been used so long ago."""
+    for path in folder.iterdir():
+        then = path.stat().st_mtime - seconds
+        os.utime(path, (then, then))
+
+
+def test_what_was_not_used_for_long_goes_first(tmp_path):
+    compared(tmp_path)
+    aged(tmp_path, 100)
+    used = {name: clouds()[name] for name in ("cloud 0", "cloud 2")}
+    compared(tmp_path, used)
+    kept = ua.Cache(tmp_path)
+    n_bytes = kept.info().n_bytes
+    assert kept.clear(keep_bytes=n_bytes) == 0
+    assert kept.clear(keep_bytes=n_bytes - 1) == 1
+    again = compared(tmp_path)
+    assert cached(again) == [True, False, True]
+
+
+def test_a_comparison_brings_the_cache_under_its_limit(tmp_path):
+    compared(tmp_path)
+    one = ua.Cache(tmp_path).info().n_bytes // 3 + 1
+    small = ua.Cache(tmp_path, max_bytes=2 * one)
+    aged(tmp_path, 100)
+    assert cached(compared(small)).count(True) == 2, "one was removed when it began"
+    assert small.info().n_signatures == 3, "and is there again until the next one"
+
+
+def test_clearing_touches_nothing_of_others(tmp_path):
+    compared(tmp_path)
+    others = ["results.npz", "notes.txt", f"{'a' * 31}.npz", f"{'g' * 32}.npz"]
+    for name in others:
+        (tmp_path / name).write_text("mine")
+    assert ua.Cache(tmp_path).clear() == 3
+    assert {path.name for path in tmp_path.iterdir()} == set(others)
+
+
+def test_files_of_killed_writers_go_but_not_of_living_ones(tmp_path):
+    dead, alive = (tmp_path / f".{'a' * 32}.npz.{letter * 16}" for letter in "bc")
+    dead.write_text("half")
+    aged(tmp_path, 2 * 3600)
+    alive.write_text("half")
+    assert ua.Cache(tmp_path).clear() == 0
+    assert not dead.exists()
+    assert alive.exists()
+
+
+def test_a_cache_that_is_not_there_is_empty_and_not_made(tmp_path):
+    nowhere = ua.Cache(tmp_path / "nowhere")
+    assert nowhere.info().n_signatures == nowhere.clear() == 0
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ua.Cache(3), r"folder=3 must be a path"),
+        (lambda: ua.Cache("x", max_bytes=-1), r"max_bytes=-1 must be at least 0"),
+        (lambda: ua.Cache("x").clear(keep_bytes=1.5), r"keep_bytes=1.5 must be a whole number"),
+        (lambda: compared(""), r"cache='' must be a path"),
+    ],
+)
+def test_wrong_settings_are_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def test_the_walk_sees_imports():
 
 
 CONTRACT = {
+    "Cache",
     "Comparison",
     "Dataset",
     "Signature",

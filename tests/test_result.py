@@ -267,7 +267,7 @@ def test_linkage_is_valid_and_joins_the_nearest_first(method):
             lambda: ua.compare(part(0), part(1)).linkage(),
             r"linkage\(\) needs distances within one",
         ),
-        (lambda: ua.compare(part(0), part(1)).embed(), r"1 datasets against 1 references"),
+        (lambda: ua.compare(part(0), part(1)).embed(), r"1 dataset against 1 reference\."),
         (
             lambda: ua.compare(part(0, 1), **K).embed(),
             r"n_components=2 needs more than 2 datasets",

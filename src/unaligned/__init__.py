@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from .cache import Cache as Cache
     from .comparison import available as available
     from .comparison import compare as compare
     from .comparison import distance as distance
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 # Where each public name lives. They are imported on first use, so that `import unaligned` is
 # quick and a script pays only for what it calls.
 _HOME = {
+    "Cache": "cache",
     "Comparison": "result",
     "Dataset": "data.dataset",
     "Signature": "spectra.signature",

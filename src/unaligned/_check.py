@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,6 +73,14 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
         f"{name}={value!r} is not known.{did_you_mean(value, choices)} "
         f"Choose one of: {', '.join(choices)}."
     )
+
+
+def file_path(name: str, value: object) -> Path:
+    """Return `value` as a path; None, numbers, bytes and empty text are refused."""
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text:
+        raise InputTypeError(f"{name}={value!r} must be a path: text, or a pathlib.Path.")
+    return Path(text)
 
 
 def known_options(owner: str, options: Iterable[str], allowed: Iterable[str]) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
-from dataclasses import dataclass, replace
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from . import _settings
+from . import _check, _settings
 from .data.atomic import made_folder
 from .data.dataset import Dataset
 from .errors import FileError, UnalignedWarning, warn
@@ -18,7 +21,38 @@ from .metrics.base import Distance, SpectralDistance
 from .spectra.signature import Signature
 
 # To be raised whenever the same data and settings give other numbers within one version.
-_NUMERICS = 1
+_NUMERICS = 2
+# Nothing else in the folder is ever touched: it may be one that holds other things too.
+_ENTRY = re.compile(r"[0-9a-f]{32}\.npz")
+_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.npz\.[0-9a-f]{16}")  # of a process that was killed
+_WRITING = 3600.0  # seconds after which nobody writes to such a file any more
+
+
+def default_folder() -> Path:
+    """Return the folder for caches of this user on this platform."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "unaligned"
+
+
+class _Entry(NamedTuple):
+    used: float
+    n_bytes: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What a cache holds; `max_bytes` is the most it keeps."""
+
+    folder: str
+    n_signatures: int
+    n_bytes: int
+    max_bytes: int
 
 
 @dataclass(frozen=True)
@@ -26,7 +60,15 @@ class Cache:
     """A folder of signatures, one file each, named by all that decides their values.
 
     Any number of processes may use it at once; an entry that cannot be read counts as missing.
-    It only grows, by some 10 kB a signature: delete the folder when it is no longer wanted.
+    A signature takes some 10 kB. Whenever a comparison begins, those that were not used for the
+    longest time are removed until `max_bytes` are left.
+
+    Parameters
+    ----------
+    folder
+        Where; that of the command line if not given.
+    max_bytes
+        The most that is kept, 1 GiB if not given.
 
     Examples
     --------
@@ -39,15 +81,64 @@ class Cache:
     >>> again = ua.compare(clouds, n_eigenvalues=9, cache=folder)
     >>> first["a", "b"] == again["a", "b"], is_cached(again.signatures["a"])
     (True, True)
+    >>> cache = Cache(folder)
+    >>> cache.info().n_signatures, cache.clear(), cache.info().n_signatures
+    (2, 2, 0)
     """
 
-    folder: Path
+    folder: str | os.PathLike[str] = field(default_factory=default_folder)
+    max_bytes: int = 2**30
+
+    def __post_init__(self) -> None:
+        _check.file_path("folder", self.folder)
+        _check.positive_int("max_bytes", self.max_bytes, minimum=0)
 
     @staticmethod
-    def at(folder: str | os.PathLike[str]) -> Cache:
-        """Return the cache in this folder, made if needed."""
-        remedy = "Give another one (--cache), or go without (--no-cache)."
-        return Cache(made_folder("cache", folder, remedy))
+    def at(place: str | os.PathLike[str] | Cache) -> Cache:
+        """Return a cache, or that in a folder, with the folder there and not too much in it."""
+        cache = place if isinstance(place, Cache) else Cache(_check.file_path("cache", place))
+        cache.make()
+        cache.clear(keep_bytes=cache.max_bytes)
+        return cache
+
+    def make(self) -> None:
+        """Make the folder where it is missing."""
+        made_folder("cache", self.folder, "Give another one, or go without (cache=None).")
+
+    def info(self) -> CacheInfo:
+        """Return how many signatures there are, and what they take on disk."""
+        found = self._entries(_ENTRY)
+        n_bytes = sum(entry.n_bytes for entry in found)
+        return CacheInfo(os.fspath(self.folder), len(found), n_bytes, self.max_bytes)
+
+    def clear(self, *, keep_bytes: int = 0) -> int:
+        """Remove the signatures, and return how many were removed.
+
+        Parameters
+        ----------
+        keep_bytes
+            Keep those used last, up to so many bytes of them.
+        """
+        left = _check.positive_int("keep_bytes", keep_bytes, minimum=0)
+        n_removed = 0
+        for entry in sorted(self._entries(_ENTRY), reverse=True):
+            left -= entry.n_bytes
+            if left < 0:
+                n_removed += _removed(entry.path)
+        for entry in self._entries(_UNFINISHED):
+            if entry.used < time.time() - _WRITING:
+                _removed(entry.path)
+        return n_removed
+
+    def _entries(self, pattern: re.Pattern[str]) -> list[_Entry]:
+        """Return the files of such names; those that vanish meanwhile are left out."""
+        found = []
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        for path in (Path(self.folder, name) for name in names if pattern.fullmatch(name)):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                found.append(_Entry(status.st_mtime, status.st_size, path))
+        return found
 
     def find(self, method: Distance, dataset: Dataset, seed: int) -> Signature | None:
         """Return the signature of a dataset, or None."""
@@ -58,6 +149,8 @@ class Cache:
             found = Signature.load(path)
         except FileError:
             return None  # it is computed and written again
+        with suppress(OSError):  # a cache that can only be read serves as well
+            os.utime(path)  # used just now; the time of reading itself is often not kept
         return replace(found, name=dataset.name, stats={**found.stats, "from_cache": True})
 
     def keep(self, method: Distance, dataset: Dataset, seed: int, found: Any) -> None:
@@ -70,7 +163,7 @@ class Cache:
         except FileError as error:  # the result is more than a cache
             reason = getattr(error.__cause__, "strerror", None) or str(error).rstrip(".")
             # The folder, not the file: the same words for each signature are shown once.
-            warn(f"Not kept in the cache {str(self.folder)!r}: {reason}.", UnalignedWarning)
+            warn(f"Not kept in the cache {os.fspath(self.folder)!r}: {reason}.", UnalignedWarning)
 
     def _path(self, method: Distance, dataset: Dataset, seed: int) -> Path | None:
         """Return where a signature is; None where the settings have no content to go by."""
@@ -86,20 +179,22 @@ class Cache:
         decisive = [__version__, _NUMERICS, dataset.kind, dataset.fingerprint, steps, seed]
         text = json.dumps([*decisive, options], sort_keys=True)
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        return self.folder / f"{name}.npz"
+        return Path(self.folder, f"{name}.npz")
+
+
+def _removed(path: Path) -> bool:
+    """Remove a file, and return whether this did it rather than another process."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        reason = f"Not removed from the cache {str(path.parent)!r}: {error.strerror}."
+        warn(reason, UnalignedWarning)
+        return False
+    return True
 
 
 def is_cached(signature: Signature) -> bool:
     """Whether a signature was found in a cache rather than computed."""
     return bool(signature.stats.get("from_cache", False))
-
-
-def default_folder() -> Path:
-    """Return the folder for caches of this user on this platform."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "unaligned"

@@ -194,7 +194,7 @@ def compare(
     rng: RNGLike = None,
     progress: bool | None = None,
     subsample: int | str | None = None,
-    cache: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
     **options: Any,
 ) -> Comparison:
     """Return all distances within one collection, or between two.
@@ -221,8 +221,8 @@ def compare(
         Compare at a common size, which removes the bias of unequal sample sizes: a number of
         rows, or `"common"` for the size of the smallest dataset.
     cache
-        A folder where every finished signature is kept, and found again by the content of the
-        data and the settings; None keeps nothing.
+        A folder (or a `Cache`) where every finished signature is kept, and found again by the
+        content of the data and the settings; None keeps nothing.
     **options
         Options of the distance; `preprocess` and `nan_policy` for all datasets.
 
@@ -274,6 +274,7 @@ def available() -> pd.DataFrame:
             "paired rows": cls.paired_rows,
             "symmetric": cls.symmetric,
             "descriptor": cls.is_descriptor,
+            "kinds": ", ".join(cls.kinds),
             "extra": cls.extra or "",
             "cost": cls.cost,
         }

@@ -124,16 +124,16 @@ def diagnose(
         second, _ = prepare(other, options)
         table = _sensitivity(dataset, second, settings, seed)
     return Diagnosis(
-        signature,
-        int((eigenvalues > signature.recipe.gamma).sum()),
-        int((eigenvalues > floor).sum()),
-        floor,
-        find_knee(eigenvalues, floor),
-        gamma,
-        gamma_reason,
-        count,
-        count_reason,
-        table,
+        signature=signature,
+        above_gamma=int((eigenvalues > signature.recipe.gamma).sum()),
+        above_floor=int((eigenvalues > floor).sum()),
+        floor=floor,
+        knee=find_knee(eigenvalues, floor),
+        gamma=gamma,
+        gamma_reason=gamma_reason,
+        n_eigenvalues=count,
+        n_eigenvalues_reason=count_reason,
+        sensitivity=table,
     )
 
 

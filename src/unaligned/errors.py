@@ -53,6 +53,15 @@ __all__ = [
 ]
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "row"), counted(2, "row"), counted(0, "entry", "entries")
+    ('1 row', '2 rows', '0 entries')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 class UnalignedError(Exception):
     """Root of every error of this package."""
 

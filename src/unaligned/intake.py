@@ -38,7 +38,7 @@ def collection(
 ) -> dict[str, Dataset | Signature]:
     """Return name -> Dataset or Signature, names being unique."""
     if isinstance(data, Mapping):
-        items = [(name, value) for name, value in data.items()]
+        items = list(data.items())
     elif (
         isinstance(data, (str, bytes)) or not isinstance(data, Iterable) or hasattr(data, "shape")
     ):

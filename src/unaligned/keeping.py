@@ -67,19 +67,19 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         for number, (side, name, keys) in enumerate(header.get("descriptors", ())):
             stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
     return Comparison(
-        tuple(header["names"]),
-        tuple(header["reference_names"]),
-        arrays["distances"],
-        arrays["error_bounds"],
-        method,
-        header["distance"],
-        header["options"],
-        header["seed"],
-        header["is_square"],
-        _restored(header["preparation"]),
-        stores["row"],
-        stores["column"],
-        header.get("metadata", {}),  # files of before have none
+        names=tuple(header["names"]),
+        reference_names=tuple(header["reference_names"]),
+        distances=arrays["distances"],
+        error_bounds=arrays["error_bounds"],
+        distance=method,
+        distance_name=header["distance"],
+        options=header["options"],
+        seed=header["seed"],
+        is_square=header["is_square"],
+        preparation=_restored(header["preparation"]),
+        _descriptors=stores["row"],
+        _references=stores["column"],
+        metadata=header.get("metadata", {}),  # files of before have none
     )
 
 

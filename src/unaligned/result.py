@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _check
 from ._check import FloatArray, RNGLike
 from .engine import EngineLike, resolve_engine
-from .errors import InputError
+from .errors import InputError, counted
 from .metrics.base import Distance
 from .spectra.signature import Signature
 
@@ -277,16 +277,18 @@ class Comparison:
         if not self.is_square:
             raise InputError(
                 f"{what}() needs distances within one collection; this comparison is "
-                f"{len(self.names)} datasets against {len(self.reference_names)} references. "
+                f"{self._shape(' against ')}. "
                 "Compare them all in one collection."
             )
         return (self.distances + self.distances.T) / 2
 
     def __repr__(self) -> str:
-        shape = f"{len(self.names)} datasets" + (
-            "" if self.is_square else f" × {len(self.reference_names)} references"
-        )
-        return f"Comparison({self.distance_name}, {shape})"
+        return f"Comparison({self.distance_name}, {self._shape(' × ')})"
+
+    def _shape(self, times: str) -> str:
+        rows = counted(len(self.names), "dataset")
+        columns = counted(len(self.reference_names), "reference")
+        return rows if self.is_square else f"{rows}{times}{columns}"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.to_frame().round(4).to_string()}"

@@ -1,12 +1,14 @@
 """The command line parses, calls, prints; errors are one line on stderr."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
 import warnings
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import unaligned as ua
@@ -53,6 +55,18 @@ def test_help_lists_the_commands_and_examples():
     assert "reproduce tori --full" in " ".join(run("reproduce", "--help").stdout.split())
 
 
+def test_the_cache_is_shown_and_emptied(files):
+    assert json.loads(run("cache", "info", "--json").stdout)["n_signatures"] == 0
+    run("compare", "cells.npy", "model.npy")
+    shown = run("cache", "info").stdout
+    assert shown.startswith(f"{files / 'cache'}: 2 signatures, ")
+    assert run("cache", "clear", "--keep", "1 GB").stderr == "Removed: 0 signatures. Left: 2.\n"
+    assert run("cache", "clear").stderr == "Removed: 2 signatures. Left: 0.\n"
+    refused = run("cache", "clear", "--keep", "much")
+    assert refused.exit_code == 2
+    assert "--keep 'much' must be a size such as 100MB" in refused.stderr
+
+
 def test_distances_lists_every_distance():
     found = run("distances")
     assert found.exit_code == 0
@@ -60,6 +74,17 @@ def test_distances_lists_every_distance():
         assert name in found.stdout
     assert "nothing shared" in found.stdout
     assert "paired rows" in found.stdout
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_a_narrow_terminal_cuts_no_words(files, monkeypatch, width):
+    run("describe", "cells.npy", "model.npy", "--store", "refs.db", "--tag", "source=lab")
+    monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=width))
+    for command in ("distances", "list --store refs.db", "nearest new.npy --store refs.db"):
+        found = run(*command.split())
+        assert "…" not in found.stdout
+        for word in ("cells", "source=lab") if "refs.db" in command else ua.available().index:
+            assert word in found.stdout
 
 
 def test_demo_prints_table_and_reading():
@@ -104,7 +129,7 @@ def test_methods_can_be_picked_and_left_out(tmp_path):
     assert "--only les,imd" in (tmp_path / "RESULTS.md").read_text()
     found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "lse")
     assert found.exit_code == 2
-    assert "only='lse' is not known. Did you mean 'les'?" in found.stderr
+    assert "--only 'lse' is not known. Did you mean 'les'?" in found.stderr
 
 
 @pytest.mark.usefixtures("tiny")

@@ -42,7 +42,7 @@ def test_the_table_shows_names_and_rounded_distances():
 def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
     monkeypatch.setattr("unaligned.cli.output.out", lambda: Console(width=68))
     found = run("compare table.csv --group-by day")
-    assert "table:0   table:1   table:2" in found.stdout
+    assert "nearest" not in found.stdout
     found = run("compare cells.npy model.npy arrays.npz digits.csv new.npy -K 20")
     distances = ua.compare(loaded("cells", "model", "new"), n_eigenvalues=20)
     assert found.stderr.splitlines()[-1].startswith("Too wide for this terminal")
@@ -61,7 +61,24 @@ def test_against_takes_files_up_to_the_next_option():
 
 def test_a_column_makes_datasets():
     found = parsed("compare table.csv --group-by day")
-    assert found["names"] == ["table:0", "table:1", "table:2"]
+    assert found["names"] == ["0", "1", "2"]
+
+
+def test_one_file_need_not_be_named_and_several_are():
+    assert parsed("compare arrays.npz")["names"] == ["first", "second"]
+    whole = ["arrays:first", "arrays:second"]
+    assert parsed("compare arrays.npz new.npy")["names"] == [*whole, "new"]
+    found = parsed("compare arrays.npz --against new.npy")
+    assert (found["names"], found["reference_names"]) == (whole, ["new"])
+    assert [look["name"] for look in parsed("info table.csv --group-by day")] == ["0", "1", "2"]
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_first(files, monkeypatch):
+    monkeypatch.setattr("unaligned.cli._results.os.access", lambda path, mode: False)
+    for option in ("--out d.csv", "--plot d.png", "--report d.html"):
+        told = refused(f"compare cells.npy model.npy {option}")
+        assert "may not be written to. Name another one" in told
+    assert not (files / "cache").exists(), "nothing was computed"
 
 
 def test_options_reach_the_files_and_the_distance():
@@ -121,12 +138,12 @@ def test_all_outputs_are_written(files):
         ("compare cells.npy model.npy --option squred=true", "Did you mean 'squared'?"),
         ("compare cells.npy model.npy --option squared", "must be KEY=VALUE"),
         ("compare cells.npy model.npy -d mmd --gamma 1", "'gamma' is not an option of mmd"),
-        ("compare cells.npy model.npy --gamma tiny", "gamma='tiny' must be a number or 'auto'"),
-        ("compare cells.npy model.npy -K 500", "n_eigenvalues=500 needs at least 500 samples"),
-        ("compare cells.npy model.npy --solver magic", "solver='magic'"),
-        ("compare cells.npy model.npy --subsample many", "subsample='many'"),
+        ("compare cells.npy model.npy --gamma tiny", "--gamma 'tiny' must be a number or 'auto'"),
+        ("compare cells.npy model.npy -K 500", "--n-eigenvalues 500 needs at least 500 samples"),
+        ("compare cells.npy model.npy --solver magic", "--solver 'magic'"),
+        ("compare cells.npy model.npy --subsample many", "--subsample 'many'"),
         ("compare cells.npy model.npy --preprocess lgo1p", "Did you mean 'log1p'?"),
-        ("compare cells.npy model.npy --nan-policy drop", "nan_policy='drop' is not known"),
+        ("compare cells.npy model.npy --nan-policy drop", "--nan-policy 'drop' is not known"),
         ("compare cells.npy model.npy --kind pionts", "Did you mean 'points'?"),
         ("compare table.csv --group-by dya", "dya"),
         ("compare cells.npy model.npy --out d.txt", "must end in .csv, .json, .npz"),
@@ -135,7 +152,7 @@ def test_all_outputs_are_written(files):
         ("compare cells.npy model.npy --report d.pdf", "must end in .html"),
         ("compare cells.npy model.npy --plot d.xyz", "must end in .png, .svg"),
         ("compare cells.npy model.npy --cache cells.npy", "cannot be used as a folder"),
-        ("compare cells.npy model.npy --jobs 0", "n_jobs=0 must not be zero"),
+        ("compare cells.npy model.npy --jobs 0", "--jobs 0 must not be zero"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(files, command, told):
@@ -159,8 +176,9 @@ def test_files_of_one_name_keep_their_folders(files):
 def test_names_are_printed_as_they_are(files):
     """`:x:` would be a picture and `[b]` a style to the library that prints."""
     np.savez(files / "a [b].npz", x=np.load("model.npy"), side=np.repeat(["l", "r"], 35))
+    np.savez(files / "c.npz", x=np.load("model.npy") ** 2, side=np.repeat(["l", "r"], 35))
     for command in ("info", "compare"):
-        printed = done(f"{command} 'a [b].npz:x' --group-by side")
+        printed = done(f"{command} 'a [b].npz:x' c.npz --group-by side")
         assert "a [b]:x:l " in printed
 
 
@@ -180,7 +198,7 @@ def test_a_cache_that_cannot_be_made_costs_only_a_warning(files, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(files / "cells.npy"))
     found = run("compare cells.npy model.npy")
     assert found.exit_code == 0
-    assert found.stderr.startswith("Warning: nothing is kept. cache=")
+    assert found.stderr.startswith("Warning: nothing is kept. --cache ")
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])

@@ -10,7 +10,18 @@ from unaligned.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = {found.name or found.callback.__name__: found for found in app.registered_commands}
+GROUPS = {
+    "": app,
+    **{
+        f"{found.typer_instance.info.name} ": found.typer_instance
+        for found in app.registered_groups
+    },
+}
+COMMANDS = {
+    beginning + (found.name or found.callback.__name__): found
+    for beginning, group in GROUPS.items()
+    for found in group.registered_commands
+}
 STORE = "unaligned describe cells.npy model.npy --store refs.db --tag source=scans"
 NEEDS_STORE = ("nearest", "list", "remove", "export")
 

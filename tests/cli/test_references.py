@@ -40,7 +40,7 @@ def test_a_line_is_printed_for_each(files):
 
 def test_what_is_there_is_not_computed_again_and_is_tagged(store):
     found = run("describe cells.npy new.npy --store refs.db --tag source=both")
-    assert found.stderr == "1 of 2 datasets are in the store already.\n"
+    assert found.stderr == "In the store already: 1 of 2 datasets.\n"
     assert found.stdout.startswith("new: ")
     assert store.names({"source": "both"}) == ["cells", "new"]
     everything = run("describe cells.npy new.npy --store refs.db")
@@ -57,6 +57,16 @@ def test_later_runs_follow_the_recipe_of_the_store(store):
     assert prepared.get("new").recipe.preprocess == ("standardize",)
 
 
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("bad", ["--aggregate median", "--by source"])
+def test_nearest_is_refused_before_anything_is_computed(monkeypatch, bad):
+    def computed(*_, **__):
+        raise AssertionError("a signature was computed")
+
+    monkeypatch.setattr("unaligned.store.make_signature", computed)
+    assert f"{bad.split()[0]} '" in refused(f"nearest new.npy --store refs.db {bad}")
+
+
 def test_other_data_under_a_name_is_refused_or_replaces(store):
     np.save("cells.npy", np.load("cells.npy")[:80])
     assert "has other data under the name 'cells'" in refused("describe cells.npy --store refs.db")
@@ -67,11 +77,14 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("describe new.npy --store refs.db --gamma 1e-5", "gamma=1e-05 was asked for"),
-        ("describe new.npy --store refs.db -K 20", "n_eigenvalues=20 was asked for"),
-        ("describe new.npy --store refs.db --preprocess log1p", "preprocess=('log1p',)"),
+        ("describe new.npy --store refs.db --gamma 1e-5", "--gamma 1e-05 was asked for"),
+        ("describe new.npy --store refs.db -K 20", "--n-eigenvalues 20 was asked for"),
+        (
+            "describe new.npy --store refs.db --preprocess log1p",
+            "--preprocess 'log1p' was asked for",
+        ),
         ("describe new.npy --store fresh.db --gamma auto", "`unaligned info` suggests a number"),
-        ("describe new.npy --store fresh.db -K 900", "n_eigenvalues=900 needs at least 900"),
+        ("describe new.npy --store fresh.db -K 900", "--n-eigenvalues 900 needs at least 900"),
         ("describe new.npy --store refs.db --tag lab", "--tag 'lab' must be KEY=VALUE"),
         ("describe new.npy --store cells.npy", "not a store of signatures"),
         ("describe new.npy --store no/refs.db", "there is no folder 'no'"),
@@ -80,8 +93,8 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("nearest few.npy --store refs.db", "into another store with -K 30"),
         ("nearest new.npy --store none.db", "There is no store 'none.db'"),
         ("nearest new.npy --store refs.db --tag source=moon", "has the tags source=moon"),
-        ("nearest new.npy --store refs.db --by source", "say aggregate="),
-        ("nearest new.npy --store refs.db --aggregate median", "aggregate='median'"),
+        ("nearest new.npy --store refs.db --by source", "say --aggregate 'mean'"),
+        ("nearest new.npy --store refs.db --aggregate median", "--aggregate 'median'"),
         ("nearest new.npy --store model.npy", "not a store of signatures"),
         ("list --store none.db", "There is no store"),
         ("remove cels --store refs.db", "Did you mean 'cells'?"),
@@ -124,9 +137,7 @@ def test_list_remove_and_export(store, files):
     assert "refs.db: 3 signatures" in done("list --store refs.db")
     assert done("remove cells digits cells --store refs.db") == ""
     assert store.names() == ["model"]
-    assert (
-        run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signatures.\n"
-    )
+    assert run("export --store refs.db --out all.csv").stderr == "Written: all.csv, 1 signature.\n"
     assert (files / "all.csv").read_text().startswith("name,n_samples")
 
 

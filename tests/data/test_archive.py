@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import unaligned as ua
-from unaligned.errors import FileError
+from unaligned.errors import FileError, InputTypeError
 
 POINTS = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -254,3 +254,14 @@ def test_saving_never_touches_the_umask_of_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr("os.umask", lambda mask: pytest.fail("umask was changed"))
     a_signature().save(tmp_path / "file")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("path", [None, 3, b"here", ""])
+def test_what_is_no_path_is_refused_wherever_one_is_taken(path):
+    points = np.random.default_rng(0).normal(size=(30, 2))
+    comparison = ua.compare({"a": points, "b": points[:20]}, n_eigenvalues=5)
+    signature = comparison.signatures["a"]
+    calls = [comparison.report, comparison.save, ua.Comparison.load, signature.save, ua.Store]
+    for call in [*calls, ua.Signature.load, ua.load]:
+        with pytest.raises(InputTypeError, match=r"path=.* must be a path: text, or a pathlib"):
+            call(path)

@@ -153,17 +153,17 @@ UNREADABLE = {
     "a text column": (
         pd.DataFrame({"x": [1.0], "gene": ["a"]}),
         InputTypeError,
-        r"1 columns that are not numeric: 'gene'. Drop or encode them",
+        r"1 column without numbers: 'gene'. Drop or encode first",
     ),
     "a date column": (
         pd.DataFrame({"x": [1.0], "day": pd.to_datetime(["2020-01-01"])}),
         InputTypeError,
-        r"not numeric: 'day'",
+        r"without numbers: 'day'",
     ),
     "many text columns": (
         pd.DataFrame({f"t{i}": ["a"] for i in range(9)}),
         InputTypeError,
-        r"9 columns that are not numeric: 't0', 't1', 't2', 't3', 't4', …",
+        r"9 columns without numbers: 't0', 't1', 't2', 't3', 't4', …",
     ),
     "AnnData": (fake_anndata(), InputTypeError, r"AnnData.*Say which one: adata.X"),
     "NaN": ([[1.0, 2.0], [np.nan, 3.0]], InputError, r"1 of 2 rows \(first in row 1\).*'omit'"),
@@ -201,9 +201,9 @@ def test_unreadable_data_is_refused_by_every_verb_with_its_name_and_a_remedy(nam
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: polars_frame([["a", 1, 2]]), r"not numeric: 'a'"),
+        (lambda: polars_frame([["a", 1, 2]]), r"without numbers: 'a'"),
         (lambda: polars_frame(FLOATS)["a"], r"shape \(30,\) arrived"),
-        (lambda: arrow_table([["x", "1", "2"]]), r"3 columns that are not numeric: 'a', 'b', 'c'"),
+        (lambda: arrow_table([["x", "1", "2"]]), r"3 columns without numbers: 'a', 'b', 'c'"),
         (lambda: arrow_table(FLOATS)["a"], r"shape \(30,\) arrived"),
         (lambda: tensor([1j, 2.0]).reshape(1, 2), r"complex numbers"),
     ],

@@ -75,7 +75,7 @@ def test_files_that_differ_in_their_suffix_only_keep_it(tmp_path):
 def test_what_is_passed_over_is_said(tmp_path):
     np.save(tmp_path / "a.npy", POINTS)
     (tmp_path / "README.md").write_text("about")
-    with pytest.warns(DataWarning, match=r"1 entries are of no known format.*'README.md'"):
+    with pytest.warns(DataWarning, match=r"passed over 1 entry of no known format.*'README.md'"):
         assert list(ua.load_all(tmp_path)) == ["a"]
 
 

@@ -255,7 +255,7 @@ def test_options_that_would_do_nothing_are_refused(name, options, tmp_path):
 def test_an_option_that_nobody_has_is_refused_with_the_nearest(tmp_path):
     with pytest.raises(InputError, match=r"no option 'colums'. Did you mean 'columns'"):
         ua.load(tmp_path / "a.csv", colums=["x"])
-    with pytest.raises(InputTypeError, match=r"path=3 must be text or a pathlib.Path"):
+    with pytest.raises(InputTypeError, match=r"path=3 must be a path: text, or a pathlib.Path"):
         ua.load(3)
 
 

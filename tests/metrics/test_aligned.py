@@ -6,7 +6,7 @@ from scipy.linalg import eigvalsh
 
 import unaligned as ua
 from reference import diffusion_of_points, matrix_log, matrix_power, random_spd
-from unaligned.errors import DataWarning, InputError, NotApplicableError
+from unaligned.errors import DataWarning, DegenerateDataError, InputError, NotApplicableError
 from unaligned.metrics import aligned
 from unaligned.metrics.imd import TIMES
 
@@ -71,6 +71,24 @@ def test_affine_invariance_keeps_its_digits_whatever_the_units(unit):
     ratios = eigvalsh(second, first)
     expected = np.linalg.norm(np.log(ratios) + np.log(unit))
     assert between(first, unit * second, "affine-invariant") == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e12, 1e25])
+@pytest.mark.parametrize("norm", ["frobenius", "nuclear", "spectral"])
+def test_powers_of_large_and_small_eigenvalues_neither_overflow_nor_vanish(unit, norm):
+    # Of diagonal matrices that differ in one entry all three norms are that difference.
+    first, second = unit * np.diag([1.0, 2.0]), unit * np.diag([1.0, 3.0])
+    times = TIMES[TIMES * abs(np.log10(unit)) < 300]
+    gaps = np.exp(-(times + 1 / times)) * np.abs((3 * unit) ** times - (2 * unit) ** times)
+    found = between(first, second, "spectral-gw", norm=norm)
+    assert found == pytest.approx(gaps.max(), rel=1e-12)
+    assert between(first, second, "euclidean") == pytest.approx(unit, rel=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["spectral-gw", "imd-diffusion"])
+def test_eigenvalues_whose_tenth_power_overflows_are_refused(distance):
+    with pytest.raises(DegenerateDataError, match=r"an eigenvalue is .*Rescale all matrices"):
+        between(1e40 * np.diag([1.0, 2.0]), 1e40 * np.eye(2), distance)
 
 
 @pytest.mark.parametrize("gamma", [None, 1e-4])

@@ -150,6 +150,36 @@ class TestSurfaces:
         with pytest.raises(DegenerateDataError, match="'a': 1 of 101 vertices have no area"):
             ua.distance(loose, mesh, "shape-dna", laplacian="robust")
 
+    @pytest.mark.parametrize("unit", [1e-160, 1e-100, 1e100, 1e300])
+    def test_units_do_not_matter(self, unit):
+        mesh, cloud = sphere_mesh(200), sphere(200)
+        large = Mesh(unit * np.asarray(mesh.values), faces=mesh.faces)
+        assert np.allclose(self.values(large), self.values(mesh), rtol=1e-9, atol=1e-9)
+        assert np.allclose(self.values(unit * cloud), self.values(cloud), rtol=1e-9, atol=1e-9)
+
+    def test_points_of_a_cloud_that_are_there_twice_count_once_in_any_order(self):
+        cloud = sphere(200)
+        twice = np.random.default_rng(0).permutation(np.repeat(cloud, 2, axis=0))
+        assert ua.distance(cloud, twice, "shape-dna", laplacian="robust") == 0.0
+
+    @pytest.mark.parametrize("n", [4, 12, 30])
+    def test_small_clouds_have_fewer_neighbours(self, n):
+        assert (
+            ua.distance(sphere(n), 2 * sphere(n) * [1, 1, 2], "shape-dna", laplacian="robust") > 0
+        )
+
+    @pytest.mark.parametrize(
+        ("points", "message"),
+        [
+            (np.zeros((40, 3)), r"'a': 1 of 40 points are distinct, fewer than n_eigenvalues=40"),
+            (np.outer(np.arange(40.0), [1, 2, 3]), r"'a': all vertices lie on a line"),
+            (np.eye(3), r"'a': 3 vertices make no surface"),
+        ],
+    )
+    def test_what_is_no_surface_is_refused(self, points, message):
+        with pytest.raises(DegenerateDataError, match=message):
+            ua.distance(points, sphere(len(points)), "shape-dna", laplacian="robust")
+
     def test_other_data_is_refused_with_the_reason(self):
         with pytest.raises(NotApplicableError, match=r"points with three columns.*points with 8"):
             ua.distance(*clouds(0), "shape-dna", laplacian="robust")

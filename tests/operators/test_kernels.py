@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from unaligned.operators import kernels
+from unaligned.operators import kernels, plain
 from unaligned.operators.threads import Workers, thread_count
 
 EPS = np.finfo(np.float64).eps
@@ -50,6 +50,48 @@ def test_loop_over_differences_equals_scipy(n_features, seed):
     kernels.products_from_points(points[:37], points.T.copy(), 110, out)
     expected = -0.5 * cdist(points[:37], points[110:], "sqeuclidean")
     np.testing.assert_allclose(out, expected, rtol=1e-13)
+
+
+def tile_of_products(seed, n_features):
+    points = np.random.default_rng(seed).normal(size=(300, n_features))
+    norms = np.einsum("ij,ij->i", points, points)
+    return points, points[40:90] @ points.T, norms[40:90], norms
+
+
+@pytest.mark.parametrize("n_features", [4, 12])
+@pytest.mark.parametrize("seed", range(3))
+def test_plain_loops_equal_the_compiled_ones(seed, n_features):
+    points, tile, row_norms, norms = tile_of_products(seed, n_features)
+    found = []
+    for loops in (kernels, plain):
+        out, affinity, collected = np.empty((30, 290)), tile.copy(), np.empty(tile.size + 1)
+        loops.products_from_points(points[:30], points.T.copy(), 10, out)
+        loops.gaussian_from_products(affinity, row_norms, norms, 0.3)
+        bracket = (0.5 * n_features, 2.0 * n_features)
+        counts = loops.collect_from_products(tile.copy(), row_norms, norms, 41, bracket, collected)
+        found.append((out, affinity, collected[: counts[1]], counts))
+    for compiled, by_numpy in zip(*found, strict=True):
+        np.testing.assert_allclose(by_numpy, compiled, rtol=1e-12, atol=1e-13)
+    assert 0 < found[0][3][1] < tile.size
+
+
+def test_plain_loops_take_points_out_of_sight(recwarn):
+    tile = np.array([[-1e300, 0.0]])
+    plain.gaussian_from_products(tile, np.zeros(1), np.zeros(2), 1e20)
+    np.testing.assert_array_equal(tile, [[0.0, 1.0]])
+    assert not recwarn
+
+
+@pytest.mark.parametrize(("n_rows", "loaded"), [(1000, False), (1001, True)])
+def test_few_points_need_no_numba(n_rows, loaded):
+    code = (
+        "import sys, numpy as np, unaligned as ua;"
+        f"points = np.random.default_rng(0).normal(size=({n_rows}, 3));"
+        "ua.signature(points, n_eigenvalues=5);"
+        "print('numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stdout == f"{loaded}\n", found.stderr
 
 
 def test_many_threads_may_call_the_loops_at_once():

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UnalignedError, UnalignedWarning
+from ..errors import UnalignedError, UnalignedWarning, counted
 from .output import amount, duration, fits, out, print_json, table
+from .wording import in_shell
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -51,7 +52,7 @@ def look_at(dataset: Dataset, options: dict[str, Any]) -> Look:
     try:
         return Look(**plain, **_cost(dataset, options), **_suggestions(dataset, options))
     except UnalignedError as error:
-        return Look(**plain, problem=str(error))
+        return Look(**plain, problem=in_shell(error))
 
 
 def _duplicates(dataset: Dataset) -> int:
@@ -121,7 +122,8 @@ def _cells(look: Look) -> list[str]:
 
 def _sentence(look: Look) -> str:
     name, rows, columns, dtype, missing, twice, solver, time, memory, k, gamma = _cells(look)
-    said = f"{name}: {rows} × {columns} {dtype}, {missing} rows with NaN, {twice} duplicates"
+    bad = f"{counted(int(missing), 'row')} with NaN, {counted(int(twice), 'duplicate')}"
+    said = f"{name}: {rows} × {columns} {dtype}, {bad}"
     if look.problem is not None:
         return said
     return f"{said}; {solver}, {time}, {memory}; suggested: K={k}, γ={gamma}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -44,12 +45,8 @@ class Outputs:
         if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"--report {str(self.report)!r} must end in .html.")
         for path in (self.out, self.plot, self.report):
-            if path is not None and not path.resolve().parent.is_dir():
-                raise FileError(
-                    f"Cannot write {str(path)!r}: there is no folder {str(path.parent)!r}."
-                )
-            if path is not None and path.is_dir():
-                raise FileError(f"Cannot write {str(path)!r}: it is a folder. Name a file in it.")
+            if path is not None:
+                _require_writable(path)
 
     def write(self, comparison: Comparison, *, several: bool) -> None:
         """Write all that was asked for; with several distances each to a file of its own."""
@@ -69,6 +66,19 @@ class Outputs:
         for path in (self.out, self.plot, self.report):
             if path is not None:
                 say(f"Written: {own(path)}")
+
+
+def _require_writable(path: Path) -> None:
+    folder = path.resolve().parent
+    reason = None
+    if not folder.is_dir():
+        reason = f"there is no folder {str(path.parent)!r}"
+    elif path.is_dir():
+        reason = "it is a folder. Name a file in it"
+    elif not os.access(folder, os.W_OK):
+        reason = f"the folder {str(path.parent)!r} may not be written to. Name another one"
+    if reason is not None:
+        raise FileError(f"Cannot write {str(path)!r}: {reason}.")
 
 
 def _write_distances(comparison: Comparison, path: Path) -> None:

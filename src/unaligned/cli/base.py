@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import wraps
@@ -16,7 +16,8 @@ import typer
 
 from .. import __version__
 from ..errors import InputError, RecipeMismatchError, UnalignedError
-from .output import plain_warnings, say
+from .output import complain, plain_warnings, say
+from .wording import speaking_of
 
 _CITATION = """\
 @inproceedings{shnitzer2022logeuclidean,
@@ -38,11 +39,18 @@ class _Group(typer.core.TyperGroup):
     """The commands, with errors as one clear line instead of a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
+        def parameters() -> Iterable[Any]:
+            running = self.commands.get(ctx.invoked_subcommand or "")
+            return running.params if running else ()
+
+        with speaking_of(parameters), plain_warnings():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         try:
-            with plain_warnings():
-                return super().invoke(ctx)
+            return super().invoke(ctx)
         except UnalignedError as error:
-            say(f"Error: {error}")
+            complain("Error", error)
             raise typer.Exit(2 if _is_bad_input(error) else 1) from None
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head` has seen enough

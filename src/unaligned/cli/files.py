@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import _settings
-from ..errors import InputError, MissingExtraError, NotApplicableError, OptionError
+from ..errors import InputError, MissingExtraError, NotApplicableError, OptionError, counted
 from ._looks import look_at, print_looks
 from ._results import Outputs, as_json, print_distances
 from .base import app, examples, flat, going_on
 from .options import AsJSON, Caching, Files, Making, Running, literals, subsample_size
-from .output import print_json, say
+from .output import complain, print_json, say
 from .reading import Reading
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def compare(
     outputs.require_possible()
     names = _unique(distance)
     chosen = _options_of(names, {**making.given(), **literals("--option", option)})
-    datasets = reading.load(files)
+    datasets = reading.load(files, short=not against)
     references = reading.load(against) if against else None
     _require_two(datasets, references)
     settings = {
@@ -129,14 +129,14 @@ def compare(
         "subsample": subsample_size(subsample),
         "rng": running.seed,
         "n_jobs": running.n_jobs([*datasets.values(), *(references or {}).values()]),
-        "cache": caching.folder(),
+        "cache": caching.opened(),
     }
     found: list[Comparison] = []
     for name, options in chosen.items():
         try:
             found.append(_compared(datasets, {**settings, **options, "distance": name}))
         except (NotApplicableError, MissingExtraError) as error:
-            say(f"Error: {error}")
+            complain("Error", error)
             continue
         if not json:
             print_distances(found[-1])
@@ -167,7 +167,8 @@ def _compared(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compa
     signatures = {**found.signatures, **found.reference_signatures}
     n_cached = sum(map(is_cached, signatures.values()))
     if n_cached:
-        say(f"{len(signatures)} datasets: {n_cached} signatures from the cache.")
+        everything = counted(len(signatures), "dataset")
+        say(f"{everything}: {counted(n_cached, 'signature')} from the cache.")
     return found
 
 
@@ -191,7 +192,7 @@ def _options_of(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dic
             every = sorted(set().union(*known.values()))
             raise OptionError(
                 f"{option!r} is not an option of {' or '.join(names)}."
-                f"{_check.did_you_mean(option, every)} There are: {', '.join(every)}."
+                f"{_check.did_you_mean(option, every)} There are: {', '.join(map(repr, every))}."
             )
     return {
         name: {key: value for key, value in given.items() if key in options}

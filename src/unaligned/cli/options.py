@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ..errors import FileError, InputError
-from .output import say
+from .output import complain
 
 if TYPE_CHECKING:
+    from ..cache import Cache
     from ..data.dataset import Dataset
 
 SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
@@ -43,6 +44,15 @@ StorePath: TypeAlias = Annotated[
 Tags: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="KEY=VALUE", help="A tag; may be given several times."),
+]
+CacheFolder: TypeAlias = Annotated[
+    Path | None,
+    _run(
+        "--cache",
+        envvar="UNALIGNED_CACHE",
+        help="Folder where finished signatures are kept.",
+        show_default="your platform's, such as ~/.cache/unaligned",
+    ),
 ]
 
 
@@ -141,29 +151,29 @@ class Running:
 class Caching:
     """Where finished signatures are kept."""
 
-    cache: Annotated[
-        Path | None,
-        _run(
-            envvar="UNALIGNED_CACHE",
-            help="Folder where finished signatures are kept.",
-            show_default="your platform's, such as ~/.cache/unaligned",
-        ),
-    ] = None
+    cache: CacheFolder = None
     no_cache: Annotated[bool, _run("--no-cache", help="Keep nothing.")] = False
 
-    def folder(self) -> Path | None:
-        """Return the folder, or None; the default one is left out where it cannot be made."""
-        from ..cache import Cache, default_folder
-
+    def opened(self) -> Cache | None:
+        """Return the cache, or None; the default one is left out where it cannot be made."""
         if self.no_cache:
             return None
-        if self.cache is not None:
-            return Cache.at(self.cache).folder
+        found = cache_in(self.cache)
         try:
-            return Cache.at(default_folder()).folder
+            found.make()
         except FileError as error:
-            say(f"Warning: nothing is kept. {error}")
+            if self.cache is not None:
+                raise
+            complain("Warning", f"nothing is kept. {error}")
             return None
+        return found
+
+
+def cache_in(folder: Path | None) -> Cache:
+    """Return the cache in a folder, or in the usual one."""
+    from ..cache import Cache
+
+    return Cache() if folder is None else Cache(folder)
 
 
 def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from ..errors import UnalignedWarning
+from .wording import in_shell
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
 _ENDLESS = 100_000  # columns: into a pipe or a file nothing is cut or wrapped
@@ -24,6 +26,11 @@ _ENDLESS = 100_000  # columns: into a pipe or a file nothing is cut or wrapped
 def say(message: str) -> None:
     """Print a message to stderr."""
     _console(stderr=True, soft_wrap=True).print(message)
+
+
+def complain(kind: str, message: object) -> None:
+    """Print what the library says of an error, or warns of, in the words of the shell."""
+    say(f"{kind}: {in_shell(message)}")
 
 
 def out() -> Console:
@@ -39,18 +46,32 @@ def _console(**options: Any) -> Console:
 
 
 def show(title: str, shown: Table) -> None:
-    """Print a table under its title."""
+    """Print a table under its title; row by row where even wrapped it would lose words."""
     console = out()
     if title:
         console.print(title, style="bold")
-    console.print(shown)
+    for column in shown.columns:  # a column that gives way must not cut words
+        words = " ".join(map(str, [column.header, *column.cells])).split()
+        column.min_width = max(map(len, words), default=0)
+    if _width(shown).minimum <= console.width:
+        console.print(shown)
+        return
+    for row in zip(*(column.cells for column in shown.columns), strict=True):
+        console.print()
+        for column, cell in zip(shown.columns, row, strict=True):
+            if str(cell):
+                console.print(*([f"{column.header}:"] if column.header else []), cell)
 
 
 def fits(shown: Table) -> bool:
     """Whether a table can be shown without cutting its cells."""
+    return bool(_width(shown).maximum <= out().width)
+
+
+def _width(shown: Table) -> Measurement:
+    """Return the least and the most columns that a table takes, whatever the terminal."""
     console = out()
-    wanted: int = console.measure(shown, options=console.options.update(width=_ENDLESS)).maximum
-    return wanted <= console.width
+    return console.measure(shown, options=console.options.update(width=_ENDLESS))
 
 
 def table(columns: list[str], *, first: int) -> Table:
@@ -125,7 +146,7 @@ def plain_warnings() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, UnalignedWarning):
-                say(f"Warning: {message}")
+                complain("Warning", message)
             else:
                 usual(message, category, filename, lineno, file, line)
 

@@ -56,10 +56,14 @@ def distances(json: AsJSON = False) -> None:
     if json:
         print_json([{"name": name, **row} for name, row in frame.to_dict("index").items()])
         return
-    shown = table(["name", "what it is", "needs", "cost"], first=4)
+    shown = table(["name", "what it is", "needs", "works on", "cost"], first=5)
     for name, row in frame.iterrows():
         needs = [need for need in ("same features", "paired rows") if row[need]]
-        shown.add_row(str(name), row["what"], ", ".join(needs) or "nothing shared", row["cost"])
+        needs += [f"the extra '{row['extra']}'"] if row["extra"] else []
+        works = "descriptors" if row["descriptor"] else "pairs"
+        shown.add_row(
+            str(name), row["what"], ", ".join(needs) or "nothing shared", works, row["cost"]
+        )
     show("Distances", shown)
 
 

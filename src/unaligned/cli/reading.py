@@ -67,8 +67,12 @@ class Reading:
         _files(help="`raise` refuses rows with NaN or infinity, `omit` drops them."),
     ] = "raise"
 
-    def load(self, files: Sequence[str]) -> dict[str, Dataset]:
-        """Return the datasets in all these files, each under a name of its own."""
+    def load(self, files: Sequence[str], *, short: bool = False) -> dict[str, Dataset]:
+        """Return the datasets in all these files, each under a name of its own.
+
+        With `short` those of one single file are called by part and group alone, as `7` for
+        `table:7`; a store, which lives longer, keeps the whole names.
+        """
         from .. import load_all
         from ..data.readers import name_of, names_of
 
@@ -81,6 +85,8 @@ class Reading:
                 own = name_of(file)
                 label = called + name[len(own) :] if name.startswith(own) else name
                 found.append((file, label, dataset))
+        if short and len(files) == 1 and len(found) > 1:
+            found = [(file, _without(called, label), item) for file, label, item in found]
         times = Counter(label for _, label, _ in found)
         named = {
             f"{file}/{label}" if times[label] > 1 else label: dataset
@@ -92,7 +98,7 @@ class Reading:
         """Return the datasets without rows that miss values; `n_dropped` says how many."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
-            return replace(self, nan_policy="omit").load(files)
+            return replace(self, nan_policy="omit").load(files, short=True)
 
     def _options(self) -> dict[str, Any]:
         flags = ("drop_non_numeric", "transpose", "flatten")
@@ -109,6 +115,11 @@ class Reading:
         return {**own, **given}
 
 
+def _without(beginning: str, name: str) -> str:
+    """Return `7` of `table:7`; all that begin so differ behind it, so none becomes another."""
+    return name.removeprefix(f"{beginning}:")
+
+
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -119,6 +130,6 @@ def _column(text: str) -> str | int:
 
 def _size(text: str) -> tuple[int, int]:
     width, by, height = text.partition("x")
-    if not (width.isdigit() and by and height.isdigit()):
+    if not (width.isdigit() and by and height.isdigit() and int(width) and int(height)):
         raise InputError(f"--resize {text!r} must be WIDTHxHEIGHT, such as 32x32.")
     return int(width), int(height)

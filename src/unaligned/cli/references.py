@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError, RecipeMismatchError
+from ..errors import InputError, RecipeMismatchError, counted
 from ._results import number
 from .base import app, examples, flat, going_on
 from .options import AsJSON, Files, Making, Running, StorePath, Tags, pairs
@@ -63,7 +63,7 @@ def describe(
             old.tag(name, tags)
     if len(missing) < len(datasets):
         n_there = len(datasets) - len(missing)
-        say(f"{n_there} of {len(datasets)} datasets are in the store already.")
+        say(f"In the store already: {n_there} of {counted(len(datasets), 'dataset')}.")
     options = _settled(old, making.given(), list(missing.values()))
     if running.seed is not None:
         options["rng"] = running.seed
@@ -232,7 +232,7 @@ def list_(store: StorePath, tag: Tags = None, json: AsJSON = False) -> None:
         shown.add_row(
             record.name, _told(record.tags), record.created[:10], *map(str, sizes), bound
         )
-    show(f"{store}: {len(records)} signatures", shown)
+    show(f"{store}: {counted(len(records), 'signature')}", shown)
 
 
 @app.command(epilog=examples("unaligned remove model --store refs.db"))
@@ -263,7 +263,7 @@ def export(
     from .. import Store
 
     count = Store(store, create=False).export(out, tags=pairs("--tag", tag))
-    say(f"Written: {out}, {count} signatures.")
+    say(f"Written: {out}, {counted(count, 'signature')}.")
 
 
 def _told(tags: Mapping[str, str]) -> str:

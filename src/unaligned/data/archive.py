@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import _check
 from ..errors import FileError
 from .atomic import whole_file
 
@@ -35,7 +35,7 @@ def read_archive(
     path: str | os.PathLike[str], format_name: str
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return the header and the arrays of a file that `write_archive` made."""
-    source = Path(path)
+    source = _check.file_path("path", path)
     try:
         with zipfile.ZipFile(source) as archive:
             if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from .. import _check
 from ..errors import FileError
 
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
@@ -30,7 +31,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     >>> target.read_text()
     'a,b'
     """
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = Path(os.path.realpath(_check.file_path("path", path)))  # a link stays a link
     if target.exists() and not target.is_file():
         raise FileError(
             f"Cannot write {str(target)!r}: it is there and not a plain file. Give a file's path."
@@ -63,7 +64,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def made_folder(argument: str, path: str | os.PathLike[str], remedy: str) -> Path:
     """Return a folder, made where it is missing."""
-    folder = Path(path)
+    folder = _check.file_path(argument, path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._check import shape_of
-from ..errors import InputError, InputTypeError
+from ..errors import InputError, InputTypeError, counted
 from .chunks import DaskRows
 from .files import as_source, refuse_anndata
 from .preprocess import Values
@@ -207,8 +207,8 @@ def _refuse_columns(bad: list[str], label: str) -> None:
     if bad:
         shown = ", ".join(repr(name) for name in bad[:5]) + (", …" if len(bad) > 5 else "")
         raise InputTypeError(
-            f"{label} has {len(bad)} columns that are not numeric: {shown}. "
-            "Drop or encode them first."
+            f"{label} has {counted(len(bad), 'column')} without numbers: {shown}. "
+            "Drop or encode first."
         )
 
 

@@ -97,7 +97,7 @@ def panels(
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format of the path's suffix; the same picture gives the same file."""
-    kind = os.path.splitext(path)[1][1:].lower() or "png"
+    kind = _check.file_path("path", path).suffix[1:].lower() or "png"
     _check.one_of("the suffix of path", kind, figure.canvas.get_supported_filetypes())
     metadata = {"Date": None} if kind == "svg" else None
     with style(), whole_file(path) as stream:

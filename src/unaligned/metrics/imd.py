@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..errors import DegenerateDataError
 from ..spectra.density import Trace, check_settings, laplacian_density
 from ..spectra.signature import Signature
 from .base import Distance, SpectralDistance
 
 # The times of the IMD authors' code: 256 from 0.1 to 10.
 TIMES: FloatArray = np.logspace(-1.0, 1.0, 256)
+LARGEST_EIGENVALUE = 1e30
 SCALE = 1e6  # the IMD authors' unit
 
 
@@ -24,6 +26,15 @@ def time_weight(times: FloatArray) -> FloatArray:
     """Return c(t) = exp(-2 (t + 1/t)), the weight of each temperature (Section 4.3)."""
     weights: FloatArray = np.exp(-2.0 * (times + 1.0 / times))
     return weights
+
+
+def require_powers(largest: float) -> None:
+    """Refuse eigenvalues, of matrices of kind `spd`, whose tenth power overflows."""
+    if largest > LARGEST_EIGENVALUE:
+        raise DegenerateDataError(
+            f"an eigenvalue is {largest:g}, and its powers up to the tenth, which are compared, "
+            f"overflow beyond {LARGEST_EIGENVALUE:g}. Rescale all matrices alike."
+        )
 
 
 @dataclass(frozen=True)
@@ -60,6 +71,7 @@ class IMDDiffusion(SpectralDistance):
 
 def _heat_trace(eigenvalues: FloatArray) -> FloatArray:
     """Return Σᵢ λᵢᵗ for all times, (256,)."""
+    require_powers(float(eigenvalues[0]))
     traces: FloatArray = (eigenvalues ** TIMES[:, None]).sum(axis=1)
     return traces
 

@@ -41,7 +41,7 @@ class ShapeDNA(SpectralDistance):
     (`unaligned.data.mesh`), or a cloud of points in three columns.
 
     Does not notice the order of rows, rotation, translation or scale, except that the triangles
-    made for a cloud depend a little on order and rotation (about 1 % of a distance between
+    made for a cloud depend a little on rotation (about 1 % of a distance between
     different shapes). From W it shares its signatures with `les`; γ plays no part.
 
     One spectrum per dataset, 50 operations per pair.

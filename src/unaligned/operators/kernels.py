@@ -6,8 +6,8 @@ threading layer (workqueue) aborts the process when two Python threads enter it 
 is what `engine` threads do, and the safe layers (TBB, OpenMP) are not there on every machine.
 
 This is the only module that imports Numba (0.5 s), so it is imported inside the functions that
-need it. Compiled code is cached on disk; the very first call on a machine compiles the
-loops it needs in about a second.
+need it; few points are left to `plain.py`. Compiled code is cached on disk; the very first call
+on a machine compiles the loops it needs in about a second.
 """
 
 from __future__ import annotations

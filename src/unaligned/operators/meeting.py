@@ -43,7 +43,19 @@ class Tally(NamedTuple):
 
 
 class Meeting:
-    """Rows that meet references, and references that meet each other."""
+    """Rows that meet references, and references that meet each other.
+
+    Parameters
+    ----------
+    references
+        Shape (n, d), in random order.
+    n_rows
+        N, how many rows there are to meet them.
+    rng
+        Draws which references a row meets.
+    n_pairs
+        How many pairs of rows and references in all: two windows of n_pairs / 2 N each a row.
+    """
 
     def __init__(
         self, references: FloatArray, n_rows: int, rng: np.random.Generator, n_pairs: int

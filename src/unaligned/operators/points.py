@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +32,9 @@ _VERY_SPARSE = 0.01
 # and differences are taken. Dense: measured, up to here rounding of the solver covers it. Sparse
 # points are far dearer by differences; up to there it costs 1e-8 in LES.
 _CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
+# Up to here `plain` takes 0.2-16 ms more than the compiled loops (d=4 and 16, a busy machine),
+# beside 300 ms for the eigenvalues of 1000 points; loading Numba takes 450 ms.
+_FEW_POINTS = 1000
 _TILE_ROWS = 1024
 _TILE_BYTES = 1 << 26
 _PAIR_BYTES = 1 << 24  # of differences of single pairs, at a time
@@ -128,8 +132,7 @@ class PointCloud:
 
         O(t² (d + 1)) time for t rows and columns, 8 t² bytes.
         """
-        from . import kernels
-
+        loops = _loops(self.n_samples)
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else rows.size
         tile = np.empty((n_rows, columns.stop - columns.start)) if out is None else out
         fill = self._products(rows, columns, tile)
@@ -137,7 +140,7 @@ class PointCloud:
 
         def task(part: slice) -> None:
             fill(part)
-            kernels.gaussian_from_products(tile[part], row_norms[part], column_norms, rate)
+            loops.gaussian_from_products(tile[part], row_norms[part], column_norms, rate)
 
         workers.over_rows(n_rows, task)
         return tile
@@ -146,8 +149,7 @@ class PointCloud:
         self, rows: slice, columns: slice, bracket: Bracket, workers: Workers, scratch: FloatArray
     ) -> tuple[int, list[FloatArray]]:
         """Count the pairs i < j of a tile below the bracket; return the values within it."""
-        from . import kernels
-
+        loops = _loops(self.n_samples)
         tile = tile_of(scratch, rows, columns)
         fill = self._products(rows, columns, tile)
         row_norms, column_norms = self._offsets[rows], self._offsets[columns]
@@ -156,7 +158,7 @@ class PointCloud:
             fill(part)
             found = np.empty(tile[part].size + 1)
             shift = rows.start + part.start + 1 - columns.start
-            below, count = kernels.collect_from_products(
+            below, count = loops.collect_from_products(
                 tile[part], row_norms[part], column_norms, shift, bracket, found
             )
             return below, found[:count].copy()
@@ -184,8 +186,7 @@ class PointCloud:
         BLAS brings its own threads, so its product is done at once and the task is empty.
         """
         if self.by_differences:
-            from . import kernels
-
+            loops = _loops(self.n_samples)
             if self.is_sparse:
                 points, start = padded(self._rows(rows)), 0
                 across = np.ascontiguousarray(padded(self._rows(columns)).T)
@@ -193,7 +194,7 @@ class PointCloud:
                 points, across, start = self._padded[rows], self._transposed, columns.start
 
             def fill(part: slice) -> None:
-                kernels.products_from_points(points[part], across, start, out[part])
+                loops.products_from_points(points[part], across, start, out[part])
 
             return fill
         if self._stays_sparse:
@@ -207,16 +208,14 @@ class PointCloud:
     def dense_rows(self, rows: Rows) -> FloatArray:
         """Return these rows, dense and centred, whatever the points are."""
         taken = self.values[rows]
-        return np.asarray(taken.toarray() - self._mean if self.is_sparse else taken)
+        if self.is_sparse:
+            taken = taken.toarray()
+            taken -= self._mean
+        return np.asarray(taken)
 
     def _rows(self, rows: Rows) -> Any:
         """Return these rows: dense and centred, or sparse where they stay so."""
-        taken = self.values[rows]
-        if not self.is_sparse or self._stays_sparse:
-            return taken
-        dense = taken.toarray()
-        dense -= self._mean
-        return dense
+        return self.values[rows] if self._stays_sparse else self.dense_rows(rows)
 
     def _centred_sparse(self, points: Any) -> Points:
         """Check sparse points and keep their mean; they are centred tile by tile."""
@@ -228,6 +227,17 @@ class PointCloud:
         self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
         self._stays_sparse = values.nnz < _VERY_SPARSE * values.shape[0] * values.shape[1]
         return values
+
+
+def _loops(n_samples: int) -> ModuleType:
+    """Return the loops for so many points: nothing else decides, so values are reproducible."""
+    if n_samples <= _FEW_POINTS:
+        from . import plain
+
+        return plain
+    from . import kernels
+
+    return kernels
 
 
 def _centred(points: FloatArray) -> FloatArray:

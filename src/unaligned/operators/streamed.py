@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,16 +92,17 @@ class StreamedAffinity(PSDOperator):
 
     def kernel(self, points: FloatArray) -> CrossKernel:
         """Return the affinities of these points with any others."""
-        return CrossKernel(points, self._scale)
+        return CrossKernel(points, self.scale)
 
-    @cached_property
-    def _scale(self) -> float:
-        assert self.sigma_squared is not None  # set above
+    @property
+    def scale(self) -> float:
+        """σ², which a Gaussian kernel always has."""
+        assert self.sigma_squared is not None  # for the type checker: set above
         return self.sigma_squared
 
     def brought_here(self) -> GaussianAffinity:
         """Return the affinity of the same points in memory, worked out tile by tile."""
-        here = GaussianAffinity(self.passes.source.read(), self._scale, storage="tiled")
+        here = GaussianAffinity(self.passes.source.read(), self.scale, storage="tiled")
         here.sigma_squared_error = self.sigma_squared_error
         return here
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import _check
 from ..data.atomic import write_text
-from ..errors import InputTypeError
+from ..errors import InputTypeError, counted
 from ..result import Comparison
 from ..tags import metadata_tags, read_tags
 from .content import Content
@@ -64,10 +64,10 @@ def write_report(
 
 def _title(comparison: Comparison) -> str:
     n, m = comparison.distances.shape
-    datasets = "1 dataset" if n == 1 else f"{n} datasets"
+    datasets = counted(n, "dataset")
     if comparison.is_square:
         return f"{datasets} compared"
-    return f"{datasets} against {'1 reference' if m == 1 else f'{m} references'}"
+    return f"{datasets} against {counted(m, 'reference')}"
 
 
 def _page(content: Content, title: str, command: str | None) -> str:

@@ -40,7 +40,23 @@ FIRST_LOOK = 96
 
 
 class Run:
-    """One factorisation on its way to the certificate that was asked for."""
+    """One factorisation on its way to the certificate that was asked for.
+
+    Attributes
+    ----------
+    squares
+        s² of Eqs. 2-4 and its limits, (N,) each; ones before the first refresh.
+    refreshed
+        The rank at which they were last worked out.
+    bounded
+        Whether they have upper limits.
+    slack, wanted_slack
+        Σ s² ρ, and the one at which `tol` may be met.
+    decay
+        How much log(slack) fell per landmark of the last block.
+    settled
+        Whether the K-th eigenvalue is far above the slack, so that s² need not be refreshed.
+    """
 
     def __init__(
         self,

@@ -96,8 +96,7 @@ class Streamed:
         held = min(HELD_ROWS, _HELD_BYTES // (8 * self.affinity.passes.source.n_features))
         rows = self.affinity.sample(SAMPLE_ROWS + held, self.rng)
         points, others = rows[:SAMPLE_ROWS], rows[SAMPLE_ROWS:].copy()
-        scale = self.affinity.sigma_squared
-        assert scale is not None  # a Gaussian kernel has one
+        scale = self.affinity.scale
         small = DiffusionOperator(GaussianAffinity(points, scale))
         capacity = max(min(self.capacity, points.shape[0] // 2), 1)
         accuracy = Accuracy(self.accuracy.gamma, _SHARE * self.accuracy.tol)

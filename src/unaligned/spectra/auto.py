@@ -89,7 +89,7 @@ class Auto(EigenSolver):
         if not isinstance(choice.solver, Krylov):
             return _told(choice.solver.solve(operator, k, accuracy, rng), "exact", why)
         found = choice.solver.attempt(operator, k, accuracy, rng)
-        if found.stats["converged"] or not _fits(n, tiled):
+        if found.stats["converged"] or not fits(n, tiled):
             warn_if_missed(found, accuracy)
             return _told(found, "krylov", why)
         return _told(
@@ -132,7 +132,7 @@ def choose(n: int, k: int, *, definite: bool, tiled: bool) -> Choice:
     exact, krylov = exact_price(n), krylov_price(n, k, tiled=tiled)
     solver: EigenSolver = Exact() if small or exact <= krylov else Krylov()
     why = f"N={n}, K={k}: fewer operations than {'krylov' if exact <= krylov else 'exact'}"
-    if not _fits(n, tiled):
+    if not fits(n, tiled):
         solver, why = Krylov(), f"{8 * n * n / 2**30:.1f} GiB do not fit"
     elif small:
         why = f"N={n}, K={k}: nothing is cheaper"
@@ -161,7 +161,7 @@ def krylov_price(n: int, k: int, *, tiled: bool, columns: int | None = None) -> 
     return price
 
 
-def _fits(n: int, tiled: bool) -> bool:
+def fits(n: int, tiled: bool) -> bool:
     """Whether two N×N matrices fit into half of the available memory, and may be made."""
     return not tiled and 16 * n**2 <= available_memory() // 2
 

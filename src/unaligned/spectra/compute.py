@@ -126,15 +126,16 @@ def _compute(
         **spectrum.stats,
     }
     solver, tol = settings.eigen_solver.name, settings.tol
+    recipe = Recipe.of(dataset, settings.kernel, gamma=gamma, solver=solver, tol=tol, seed=seed)
     return Signature(
         spectrum,
-        Recipe.of(dataset, settings.kernel, gamma=gamma, solver=solver, tol=tol, seed=seed),
-        dataset.n_samples,
-        dataset.n_features,
-        None if operator.sigma_squared is None else float(operator.sigma_squared),
-        dataset.name,
-        dataset.fingerprint,
-        stats,
+        recipe,
+        n_samples=dataset.n_samples,
+        n_features=dataset.n_features,
+        sigma_squared=None if operator.sigma_squared is None else float(operator.sigma_squared),
+        name=dataset.name,
+        fingerprint=dataset.fingerprint,
+        stats=stats,
     )
 
 

@@ -94,7 +94,7 @@ class Nystrom(EigenSolver):
             raise InputError(
                 "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
                 "have negative eigenvalues (its metric, its neighbours or the matrix given). "
-                "Use solver='exact'."
+                "Take solver='krylov' or 'exact'."
             )
         n_samples = operator.n_samples
         if self.sketch_size is None:

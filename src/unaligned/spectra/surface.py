@@ -12,6 +12,8 @@ from .._check import FloatArray
 from ..errors import DegenerateDataError, MissingExtraError
 
 _DENSE = 500  # below, LAPACK on the whole matrix is quicker than sparse factors
+_NEIGHBOURS = 30  # of each point of a cloud, among which its triangles are made; the package's
+_FLAT = 1e-9  # of the largest extent: less is none
 
 
 def surface_eigenvalues(
@@ -45,6 +47,8 @@ def surface_eigenvalues(
     >>> bool(abs(values[0]) < 1e-9), bool(np.ptp(values[1:]) < 1e-9)
     (True, True)
     """
+    if faces is None:
+        vertices = _without_duplicates(vertices, n_eigenvalues)
     L, mass = _laplacian(vertices, faces)
     area = float(mass.sum())
     scale = sparse.diags_array(1.0 / np.sqrt(mass))
@@ -61,17 +65,51 @@ def surface_eigenvalues(
     return values
 
 
+def _without_duplicates(points: FloatArray, n_eigenvalues: int) -> FloatArray:
+    """Return the distinct points of a cloud, sorted: a point twice has no area of its own."""
+    distinct: FloatArray = np.unique(points, axis=0)
+    if len(distinct) < n_eigenvalues:
+        raise DegenerateDataError(
+            f"{len(distinct)} of {len(points)} points are distinct, fewer than "
+            f"n_eigenvalues={n_eigenvalues}. Give a smaller n_eigenvalues."
+        )
+    return distinct
+
+
+def _in_unit_size(vertices: FloatArray) -> FloatArray:
+    """Return vertices around their mean, in a unit in which nothing overflows."""
+    # The triangles of a cloud depend on the origin, and squares of them on the unit.
+    peak = float(np.abs(vertices).max())
+    centred = vertices / (peak or 1.0)
+    centred -= centred.mean(axis=0)
+    extents = np.linalg.svd(centred, compute_uv=False)
+    if extents[1] <= _FLAT * extents[0]:
+        raise DegenerateDataError(
+            "all vertices lie on a line or in one point, so there is no surface. Use "
+            "laplacian='diffusion'."
+        )
+    scaled: FloatArray = centred / np.abs(centred).max()
+    return scaled
+
+
 def _laplacian(vertices: FloatArray, faces: Any | None) -> tuple[Any, FloatArray]:
     """Return the sparse Laplacian and the diagonal of the mass matrix."""
     try:
         import robust_laplacian
     except ImportError:
         raise MissingExtraError("robust_laplacian", "topology", "laplacian='robust'") from None
-    vertices = vertices - vertices.mean(axis=0)  # the triangles of a cloud depend on the origin
-    if faces is None:
-        L, M = robust_laplacian.point_cloud_laplacian(vertices)
-    else:
-        L, M = robust_laplacian.mesh_laplacian(vertices, faces)
+    vertices = _in_unit_size(vertices)
+    try:
+        if faces is None:
+            neighbours = min(_NEIGHBOURS, len(vertices) - 1)
+            L, M = robust_laplacian.point_cloud_laplacian(vertices, n_neighbors=neighbours)
+        else:
+            L, M = robust_laplacian.mesh_laplacian(vertices, faces)
+    except RuntimeError as error:
+        raise DegenerateDataError(
+            f"{len(vertices)} vertices make no surface, or a broken one. Use "
+            "laplacian='diffusion', or give more of them."
+        ) from error
     mass = np.asarray(M.diagonal(), dtype=np.float64)
     # The package gives a vertex without faces a made-up area.
     loose = 0 if faces is None else len(vertices) - np.unique(faces).size

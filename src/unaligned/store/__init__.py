@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from .. import _check
 from ..comparison import signature as make_signature
-from ..errors import InputError
+from ..errors import counted
 from ..intake import DataLike
 from ..spectra.signature import Recipe, Signature
 from . import _file, _rows, _search
@@ -50,7 +50,7 @@ class Store:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
-        self.path = Path(path)
+        self.path: Path = _check.file_path("path", path)
         _file.prepare(self.path, create=create)
 
     def add(
@@ -184,8 +184,7 @@ class Store:
             Only references that have all these tags.
         """
         k = _check.positive_int("k", k)
-        if aggregate is None and by is not None:
-            raise InputError(f"by={by!r} makes groups: say aggregate='mean', 'min' or 'max' too.")
+        _search.require_possible(aggregate, by)
         mine = data if isinstance(data, Signature) else make_signature(data, **self.options)
         with _file.transaction(self.path) as db:
             _rows.require_fitting(db, mine, "This signature does not fit the store")
@@ -201,8 +200,9 @@ class Store:
 
         A table with a row per signature; in JSON and NPZ with eigenvalues and recipe.
         """
-        from ._export import write  # when it is asked for
+        from ._export import writer  # when it is asked for
 
+        write = writer(path)
         with _file.transaction(self.path) as db:
             records = _rows.records(db, tags)
             pairs = [(record, _rows.restore(db, record.name, self.path)) for record in records]
@@ -228,4 +228,4 @@ class Store:
         """Nothing stays open between calls."""
 
     def __repr__(self) -> str:
-        return f"Store({str(self.path)!r}, {len(self)} signatures)"
+        return f"Store({str(self.path)!r}, {counted(len(self), 'signature')})"

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -20,12 +20,11 @@ from ._rows import Record
 Pairs: TypeAlias = Sequence[tuple[Record, Signature]]
 
 
-def write(path: str | os.PathLike[str], pairs: Pairs) -> None:
-    """Write signatures in the format of the path's suffix, as a whole or not at all."""
-    suffix = os.path.splitext(path)[1].lower()
-    {".csv": _csv, ".json": _json, ".npz": _npz}[
-        _check.one_of("the suffix of path", suffix, (".csv", ".json", ".npz"))
-    ](path, pairs)
+def writer(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[str], Pairs], None]:
+    """Return what writes signatures in the format of the path's suffix, whole or not at all."""
+    known = {".csv": _csv, ".json": _json, ".npz": _npz}
+    suffix = _check.file_path("path", path).suffix.lower()
+    return known[_check.one_of("the suffix of path", suffix, known)]
 
 
 def _csv(path: str | os.PathLike[str], pairs: Pairs) -> None:

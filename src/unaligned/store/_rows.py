@@ -167,7 +167,7 @@ def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> No
     if differing:
         raise InputError(
             f"name={name!r} is in the store already and differs in {', '.join(differing)}. "
-            "Choose another name, or pass replace=True (--replace)."
+            "Choose another name, or pass replace=True."
         )
 
 

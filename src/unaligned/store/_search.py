@@ -44,6 +44,14 @@ class Neighbour:
     n_references: int = 1
 
 
+def require_possible(aggregate: str | None, by: str | None) -> None:
+    """Refuse a search that could not be answered, before anything is computed."""
+    if aggregate is not None:
+        _check.one_of("aggregate", aggregate, AGGREGATORS)
+    elif by is not None:
+        raise InputError(f"by={by!r} makes groups: say aggregate='mean', 'min' or 'max' too.")
+
+
 def scan(
     db: sqlite3.Connection, values: FloatArray, tags: Mapping[str, Any] | None
 ) -> tuple[IndexArray, FloatArray]:
@@ -91,7 +99,7 @@ def groups(
     how: str,
 ) -> list[Neighbour]:
     """Return the groups that a tag makes, the nearest first; without one all are one group."""
-    combine = AGGREGATORS[_check.one_of("aggregate", how, AGGREGATORS)]
+    combine = AGGREGATORS[how]
     bounds = dict(db.execute("SELECT id, error_bound FROM signatures").fetchall())
     labels = dict.fromkeys(bounds, "all") if by is None else _labels(db, by)
     places: dict[str, list[int]] = {}

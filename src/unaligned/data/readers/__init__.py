@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _check, _settings
-from ...errors import DataWarning, FileError, InputError, InputTypeError, warn
+from ...errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..convert import to_values
 from ..dataset import Dataset
 from ..sources import RowSource
@@ -155,9 +155,10 @@ def _files(place: Place) -> list[Place]:
             raise FileError("The folder has nothing in it that can be read.")
     skipped = [path.name for path in inside if path not in readable]
     if skipped:
+        shown = ", ".join(map(repr, skipped[:5])) + (", …" if skipped[5:] else "")
         warn(
-            f"{os.fspath(place.path)!r}: {len(skipped)} entries are of no known format and were "
-            f"passed over: {', '.join(map(repr, skipped[:5]))}{', …' if skipped[5:] else ''}.",
+            f"{os.fspath(place.path)!r}: passed over {counted(len(skipped), 'entry', 'entries')} "
+            f"of no known format: {shown}.",
             DataWarning,
         )
     return [Place(path, None) for path in readable]

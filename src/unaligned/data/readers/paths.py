@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from ...errors import FileError, InputTypeError
+from ... import _check
+from ...errors import FileError
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -37,8 +38,7 @@ def locate(path: PathLike) -> Place:
     >>> place.path.name, place.key
     ('nowhere.npz', 'counts')
     """
-    if not is_path(path) or not isinstance(os.fspath(path), str):
-        raise InputTypeError(f"path={path!r} must be text or a pathlib.Path.")
+    _check.file_path("path", path)
     text = os.fspath(path)
     if os.path.lexists(text):
         return Place(Path(text), None)

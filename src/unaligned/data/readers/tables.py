@@ -69,9 +69,7 @@ def require_numeric(bad: list[str], n_columns: int, drop: bool) -> None:
         if len(bad) == n_columns
         else "Encode them, choose columns=, or drop them with drop_non_numeric=True."
     )
-    raise InputTypeError(
-        f"{len(bad)} of {n_columns} columns do not hold numbers: {shown}. {remedy}"
-    )
+    raise InputTypeError(f"{len(bad)} of {n_columns} columns without numbers: {shown}. {remedy}")
 
 
 def find_column(column: str | int, names: list[Any], argument: str) -> int:
