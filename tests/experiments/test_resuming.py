@@ -224,11 +224,10 @@ def test_a_task_measures_the_pairs_by_which_it_is_known_to_be_done(name):
             assert found == experiment.pairs(method)
 
 
-@pytest.mark.parametrize("out", ["", " "])
-def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch, out):
+def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"out='.?' names no folder. Give one, or '.' for"):
-        reproduce(Tori(**TINY), out)
+    with pytest.raises(InputError, match=r"out='' must be a path"):
+        reproduce(Tori(**TINY), "")
     assert not list(tmp_path.iterdir())
 
 

@@ -105,10 +105,6 @@ class TrialFile:
 
 def require_folder(out: str | Path) -> Path:
     """Return the folder, made if needed."""
-    if not str(out).strip():
-        raise InputError(
-            f"out={str(out)!r} names no folder. Give one, or '.' for the current one."
-        )
     return made_folder("out", out, "Give another one with --out.")
 
 
