@@ -114,7 +114,7 @@ def test_reproduce_refuses_a_folder_without_a_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = run("reproduce", "tori", "--out", "")
     assert found.exit_code == 2
-    assert "out='' must be a path" in found.stderr
+    assert "--out '' must be a path" in found.stderr
     assert not list(tmp_path.iterdir())
 
 
