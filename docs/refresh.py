@@ -20,7 +20,7 @@ def refresh(folder: Path, page: str) -> str:
     (figure,) = folder.glob("*.png")
     name = figure.stem
     text = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    text = text.split("\nMean ± standard deviation")[0]
+    text = text.split("\nMean ")[0]
     heading, rest = text.split("\n", 1)
     # The settings stand in RESULTS.md; the command is enough to make it again.
     rest = re.sub(r"(Made by `[^`]*`)\. Settings: [^\n]*", r"\1:", rest)

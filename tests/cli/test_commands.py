@@ -104,6 +104,21 @@ def test_reproduce_prints_verdicts_and_files(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
+def test_reproduce_folds_its_sentences_into_a_file_too(tmp_path):
+    found = run("reproduce", "tori", "--out", str(tmp_path / "out"), "--only", "les,imd")
+    table = found.stdout.split("Written:")[0]
+    assert 100 < max(map(len, table.splitlines())) <= 120
+
+
+def test_reproduce_refuses_a_folder_without_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = run("reproduce", "tori", "--out", "")
+    assert found.exit_code == 2
+    assert "--out '' must be a path" in found.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("tiny")
 def test_methods_can_be_picked_and_left_out(tmp_path):
     found = run("reproduce", "tori", "--out", str(tmp_path), "--without", "gromov-wasserstein,imd")
     assert found.exit_code == 0, found.stderr

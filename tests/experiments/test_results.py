@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from unaligned.experiments import EXPERIMENTS, find
@@ -39,12 +40,29 @@ def test_a_run_renews_its_own_section_and_figure(docs, tmp_path):
     for claim in report.claims:
         assert f"| {claim.expected} | {claim.measured} | {claim.verdict} |" in page
     assert "(figures/aligned.png)" in page
-    assert "Mean ± standard deviation" not in page
+    assert "\nMean " in (out / "RESULTS.md").read_text()
+    assert "\nMean " not in page
     assert (docs / "figures" / "aligned.png").read_bytes() == (out / "aligned.png").read_bytes()
     outside = "<!-- end aligned -->"
     assert page.split(outside)[1] == before.split(outside)[1]
     refresh(docs, out)
     assert (docs / "results.md").read_text() == page  # again changes nothing
+
+
+@pytest.mark.parametrize("n_trials", [1, 3])
+def test_a_spread_is_told_only_where_there_are_several_trials(tmp_path, n_trials):
+    small = Aligned(n_samples=12, scales=(0.5, 1.0), n_trials=n_trials)
+    reproduce(small, tmp_path, only=["les"], progress=False)
+    _, means = (tmp_path / "RESULTS.md").read_text().split("\nMean ")
+    spread = pd.read_csv(tmp_path / "aligned.csv")["std"]
+    if n_trials == 1:
+        assert means.startswith("over 1 trial, distance:")
+        assert "±" not in means
+        assert spread.isna().all()
+    else:
+        assert means.startswith("± standard deviation over 3 trials, distance:")
+        assert means.count("±") == 1 + 2 * 6
+        assert spread.notna().all()
 
 
 def test_every_experiment_has_its_place_in_the_documents(docs):

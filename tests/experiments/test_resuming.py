@@ -11,14 +11,27 @@ import pandas as pd
 import pytest
 
 from unaligned.errors import FileError, InputError
-from unaligned.experiments import find
+from unaligned.experiments import EXPERIMENTS, find
+from unaligned.experiments.aligned import Aligned
 from unaligned.experiments.run import choose, reproduce
+from unaligned.experiments.scaling import Scaling
+from unaligned.experiments.sensitivity import Sensitivity
+from unaligned.experiments.topology import Topology
 from unaligned.experiments.tori import Tori
 
-for package in ("ot", "gudhi"):
+for package in ("ot", "gudhi", "ripser"):
     pytest.importorskip(package, reason="an experiment compares with them")
 
 TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0), "rounds": 5}
+SMALL = {
+    "tori": Tori(**TINY),
+    "scaling": Scaling(sizes=(60,), n_eigenvalues=20, rounds=5),
+    "topology": Topology(n_samples=60, n_landmarks=30, n_eigenvalues=20, scales=(0.4,)),
+    "aligned": Aligned(n_samples=20, scales=(0.4,)),
+    "sensitivity": Sensitivity(
+        n_samples=100, n_eigenvalues=20, eigenvalues=(20,), sizes=(50, 150), scales=(0.4,)
+    ),
+}
 
 
 class StopError(Exception):
@@ -135,18 +148,87 @@ def test_trials_of_other_settings_are_not_mixed_in(monkeypatch, tmp_path):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"], seed=5)
 
 
-def test_settings_that_got_lost_count_as_different(monkeypatch, tmp_path):
+@pytest.mark.parametrize("text", [None, "", "[1]", "null", '"a word"', '{"seed": 0'])
+def test_trials_without_readable_settings_are_refused(monkeypatch, tmp_path, text):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
-    (tmp_path / "settings.json").unlink()
-    with pytest.raises(InputError, match="made differently"):
+    settings = tmp_path / "settings.json"
+    settings.unlink() if text is None else settings.write_text(text)
+    told = r"its settings.json, .*, is missing or unreadable. Give another --out, or delete"
+    with pytest.raises(InputError, match=told):
+        run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+
+
+def lines_of(text, *, left_out=(), again=()):
+    """Return a file without some of its lines, and with some of them twice."""
+    lines = text.splitlines(keepends=True)
+    kept = [line for i, line in enumerate(lines) if i not in left_out]
+    return "".join(kept + [lines[i] for i in again])
+
+
+# Line 0 is the header; then there are four tasks of six lines each.
+@pytest.mark.parametrize(
+    ("damage", "repeated"),
+    [
+        pytest.param(lambda text: lines_of(text, left_out=[3]), [0], id="a line lost"),
+        pytest.param(lambda text: lines_of(text, left_out=[1, 9]), [0, 1], id="two lines lost"),
+        pytest.param(lambda text: lines_of(text, again=[7]), [1], id="a line twice"),
+        pytest.param(lambda text: text[:-1], [3], id="cut before the last end of line"),
+        pytest.param(lambda text: text[:-3], [3], id="cut inside the last number"),
+        pytest.param(lambda text: text[:-24], [3], id="cut inside the last line"),
+        pytest.param(lambda text: text[:5], [0, 1, 2, 3], id="cut inside the header"),
+        pytest.param(lambda text: "", [0, 1, 2, 3], id="emptied"),
+    ],
+)
+def test_damaged_tasks_are_repeated_and_no_others(monkeypatch, tmp_path, damage, repeated):
+    work, whole = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
+    path = tmp_path / "trials.csv"
+    text = path.read_text()
+    path.write_text(damage(text))
+    again, resumed = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
+    assert again == [work[i] for i in repeated]
+    pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
+    assert sorted(path.read_text().splitlines()) == sorted(text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('0,0.4,les,"T2,T3"', r"line 4 is incomplete, it ends before distance. Delete .* line"),
+        ("0,0", r"line 4 is incomplete, it ends before method"),
+        ('0,0.4,les,"T2,T3",1.o', r"line 4 has distance='1.o', which is no number"),
+    ],
+)
+def test_a_damaged_line_in_the_middle_is_named(monkeypatch, tmp_path, line, told):
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    path = tmp_path / "trials.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:3], line, *lines[4:]]) + "\n")
+    with pytest.raises(FileError, match=told):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
 
 
 def test_a_table_without_its_columns_is_refused(monkeypatch, tmp_path):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
     (tmp_path / "trials.csv").write_text("trial,c\n0,1.0\n")
-    with pytest.raises(FileError, match=r"cannot be read as a table .*'method'.*Delete it"):
+    with pytest.raises(FileError, match=r"has no column method, pair, distance. Delete"):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_task_measures_the_pairs_by_which_it_is_known_to_be_done(name):
+    experiment = SMALL[name]
+    for stage in experiment.tasks(experiment.methods):
+        rows = experiment.run_task(stage[0])
+        for method in stage[0].methods:
+            found = tuple(row["pair"] for row in rows if row["method"] == method)
+            assert found == experiment.pairs(method)
+
+
+def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"out='' must be a path"):
+        reproduce(Tori(**TINY), "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_in_the_way_of_the_folder_is_named(tmp_path):

@@ -8,9 +8,18 @@ import pandas as pd
 import pytest
 
 from unaligned.errors import InputError
-from unaligned.experiments.growth import HOUR, Growth, PeakMemory, PowerLaw, fit, grow
+from unaligned.experiments.growth import (
+    HOUR,
+    Growth,
+    PeakMemory,
+    PowerLaw,
+    fit,
+    grow,
+    limits_table,
+)
 from unaligned.experiments.run import reproduce
 from unaligned.experiments.scaling import Scaling, common_size
+from unaligned.spectra.compute import STREAM_ROWS
 
 for package in ("ot", "gudhi"):
     pytest.importorskip(package, reason="the experiment compares with them")
@@ -76,7 +85,7 @@ def test_results_tell_what_is_extrapolated(scaling):
     text = (scaling[1] / "RESULTS.md").read_text()
     assert "extrapolated, not run, from power laws fitted" in text
     assert "| method | largest N run | time grows as | an hour at N |" in text
-    assert "over the trials, seconds:" in text
+    assert "over 2 trials, seconds:" in text
     means = pd.read_csv(scaling[1] / "scaling.csv")
     assert set(means["quantity"]) == {"distance", "seconds", "mebibytes"}
 
@@ -87,6 +96,24 @@ def test_the_figure_normalises_at_the_largest_common_size(scaling):
     for line in right.lines[:4]:
         at = np.flatnonzero(line.get_xdata() == 100)
         np.testing.assert_allclose(line.get_ydata()[at], 1.0)
+
+
+def test_bands_go_from_the_least_to_the_most_so_that_a_log_axis_shows_them(scaling):
+    table = scaling[0].table.copy()
+    one = (table["method"] == "les") & (table["trial"] == 0)
+    table.loc[one, "seconds"] *= 100.0  # the std is more than the mean
+    left, _ = scaling[0].experiment.draw(table).axes
+    heights = left.collections[0].get_paths()[0].vertices[:, 1]
+    les = table[table["method"] == "les"]["seconds"]
+    assert heights.min() == les.min() > 0
+    assert heights.max() == les.max()
+    assert "band: least to most of the trials" in left.get_legend().get_title().get_text()
+
+
+def test_no_marker_hides_another_where_all_lines_meet(scaling):
+    _, right = scaling[0].experiment.draw(scaling[0].table).axes
+    for line in right.lines[:4]:
+        np.testing.assert_array_equal(line.get_markevery(), line.get_xdata() != 100)
 
 
 def test_verdicts_follow_the_data():
@@ -113,7 +140,8 @@ def test_a_power_law_is_found_again_and_reaches_its_levels(factor, exponent):
 def test_too_few_points_and_flat_laws_foresee_nothing():
     assert fit([10.0], [1.0]) is None
     assert fit([10.0, 20.0], [1.0, 2.0], least=5.0) is None
-    assert PowerLaw(1.0, -0.1).reaches(HOUR) == math.inf
+    for exponent in (-0.3, 0.0, 0.005):
+        assert PowerLaw(1.0, exponent).reaches(HOUR) == math.inf
     assert math.isnan(Growth(10.0, 1.0, None, None).hour)
 
 
@@ -131,6 +159,27 @@ def test_the_fit_rests_on_the_largest_sizes():
     more["seconds"] = 10 * table[table["N"] == 100_000.0]["seconds"]
     law = grow(pd.concat([table, more]), "les").time
     assert law.exponent == pytest.approx(1.0)
+
+
+def test_les_is_fitted_where_it_reads_rows_by_blocks():
+    # One algorithm at all sizes of a fit, or its exponent means nothing.
+    for mode in (Scaling.quick, Scaling.full):
+        tasks = [task for stage in Scaling(**mode).tasks(["les"]) for task in stage]
+        assert sorted({task.value for task in tasks})[-3] >= STREAM_ROWS
+
+
+def test_the_table_says_what_does_not_grow_and_what_is_taken_to_grow_later():
+    laws = {
+        "les": Growth(1e6, 30.0, PowerLaw(1.0, 0.37), PowerLaw(9e3, -0.31)),
+        "imd": Growth(1e5, 30.0, PowerLaw(1e-5, 1.22), PowerLaw(1e-2, 1.08)),
+    }
+    laws["near"] = Growth(1e6, 30.0, PowerLaw(3e-5, 0.996), None)
+    _, table = limits_table(laws, {name: name for name in laws}, 24.0)
+    les, imd, near = table.splitlines()[2:]
+    assert "| N^0.37 so far, then N | 120,000,000 | does not grow | not foreseen | time |" in les
+    assert "| N^1.22 |" in imd
+    assert "| N^1.08 |" in imd
+    assert "| N^1.00 | 120,000,000 | too little to tell |" in near
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

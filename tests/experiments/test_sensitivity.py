@@ -78,7 +78,7 @@ def test_results_have_both_tables_and_no_means(sensitivity):
     text = (sensitivity[1] / "RESULTS.md").read_text()
     assert "| γ = 1e-10 |" in text
     assert "| outliers=0.02, robust=1 |" in text
-    assert "Mean ± standard deviation" not in text
+    assert "\nMean " not in text
 
 
 def test_noise_and_outliers_are_what_they_say():

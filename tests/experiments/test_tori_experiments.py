@@ -136,6 +136,10 @@ def test_the_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
         "Geometry Score, n = 10",
         "Gromov-Wasserstein, N = 100",
     ]
+    assert figure.get_supxlabel() == (
+        "N = 300 points of each torus, where a panel names no other N; bands: one standard "
+        "deviation over 2 trials"
+    )
     styles = [line.get_linestyle() for line in figure.axes[0].lines]
     assert styles == ["--" if dashed else "-" for dashed in PAIRS.values()]
 
@@ -165,6 +169,11 @@ def test_topology_compares_les_with_three_bottleneck_distances(topology):
     width = next(c for c in topology.claims if "wider range" in c.expected)
     assert width.passed is not None
     assert width.measured.count("c = ") == len(methods)
+
+
+def test_one_trial_has_no_bands(topology):
+    figure = topology.experiment.draw(topology.table)
+    assert figure.get_supxlabel() == "N = 120 points of each torus"
 
 
 def test_topology_says_that_cavities_are_those_of_landmarks(topology):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Written out, so that `--help` need not import them; a test holds it against the registry.
 EXPERIMENT_NAMES = "tori, scaling, topology, aligned or sensitivity"
+_WIDEST = 120  # columns of sentences, into a pipe or a file too
 
 
 @app.command(epilog=examples("unaligned demo", "unaligned demo --seed 3"))
@@ -91,8 +92,12 @@ def reproduce(
         bool, typer.Option("--full/--quick", help="The paper's setting, or a shorter run.")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the results.", show_default="results/NAME, or NAME-full"),
+        str | None,  # a Path of "" would be the current folder
+        typer.Option(
+            metavar="PATH",
+            help="Folder of the results.",
+            show_default="results/NAME, or NAME-full",
+        ),
     ] = None,
     trials: Annotated[
         int | None,
@@ -145,4 +150,5 @@ def _print_claims(title: str, claims: Iterable[Claim]) -> None:
     for claim in claims:
         verdict = Text(claim.verdict, style=colours[claim.verdict])
         shown.add_row(claim.source, claim.expected, claim.measured, verdict)
+    shown.width = min(out().width, _WIDEST)
     show(title, shown)

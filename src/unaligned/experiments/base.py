@@ -114,6 +114,10 @@ class Experiment(ABC):
         """Return the measurements of one task: method, pair, and each of the quantities."""
 
     @abstractmethod
+    def pairs(self, method: str) -> tuple[str, ...]:
+        """Return the pairs that a task measures by this method, a row each."""
+
+    @abstractmethod
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return the claims about the methods in the table beside what they measured."""
 
@@ -154,7 +158,9 @@ class Experiment(ABC):
 
 
 def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> pd.DataFrame:
-    """Return mean, std and count over the trials, by method, pair and variable."""
+    """Return mean, std, min, max and count over the trials, by method, pair and variable.
+
+    The std of one trial is NaN: it has no spread.
+    """
     groups = table.groupby(["method", "pair", variable], sort=False)[quantity]
-    frame = groups.agg(["mean", "std", "count"])
-    return frame.fillna({"std": 0.0}).reset_index()  # one trial has no spread
+    return groups.agg(["mean", "std", "min", "max", "count"]).reset_index()

@@ -21,6 +21,7 @@ HOUR = 3600.0
 _STATUS = Path("/proc/self/status")
 _LARGEST = 3  # sizes that a power law is fitted to: small ones have overheads of their own
 _NOISE = 32.0  # MiB: what an allocator keeps or gives back as it likes
+_NEAR = 0.1  # exponents no further apart are the same: a quarter over ten times the N
 _PAUSE = 0.01  # seconds between two looks at the memory
 
 
@@ -69,9 +70,14 @@ class PowerLaw:
         """Return y at this N."""
         return float(self.factor * size**self.exponent)
 
+    @property
+    def grows(self) -> bool:
+        """Whether y grows by more than noise would make it seem to."""
+        return self.exponent > _NEAR
+
     def reaches(self, level: float) -> float:
         """Return the N at which y is `level`; infinity if it does not grow."""
-        if not self.exponent > 0:
+        if not self.grows:
             return math.inf
         return float((level / self.factor) ** (1.0 / self.exponent))
 
@@ -119,6 +125,12 @@ class Growth:
         return PowerLaw(self.last_seconds / self.largest, 1.0)
 
     @property
+    def told_time(self) -> str:
+        """The law of time in words, and that it is taken to be another one beyond."""
+        slow = self.time is not None and self.time.exponent < 1 - _NEAR
+        return _power(self.time) + (" so far, then N" if slow else "")
+
+    @property
     def hour(self) -> float:
         """The N that takes an hour, by the power law."""
         return self.beyond.reaches(HOUR) if self.beyond else math.nan
@@ -158,18 +170,21 @@ def limits_table(growth: dict[str, Growth], labels: dict[str, str], gibibytes: f
         found = growth[name]
         hour, full = found.hour, found.full(gibibytes)
         first = "time" if not full < hour else "memory"
-        cells = [_power(found.time), _size(hour), _power(found.memory), _size(full), first]
+        cells = [found.told_time, _size(hour), _power(found.memory), _size(full), first]
         rows.append([label, f"{found.largest:,.0f}", *cells])
     said = (
         f"Where each would take an hour or {gibibytes:g} GiB: extrapolated, not run, from power "
-        f"laws fitted to the {_LARGEST} largest N of each, and linearly where the fit is slower "
-        "than linear (memory is this process's, above what it held before)."
+        f"laws fitted to the {_LARGEST} largest N of each. Where time grew slower than N, what "
+        "does not depend on N still took most of it: from there on it is taken to grow as N. "
+        "Memory is this process's, above what it held before."
     )
     return [said, "\n".join(markdown_table(head, rows))]
 
 
 def _power(law: PowerLaw | None) -> str:
-    return "too little to tell" if law is None else f"N^{law.exponent:.2f}"
+    if law is None:
+        return "too little to tell"
+    return f"N^{law.exponent:.2f}" if law.grows else "does not grow"
 
 
 def _size(size: float) -> str:

@@ -142,9 +142,19 @@ class RadiiExperiment(Experiment):
         clouds = four_tori(self.angles(task), task.value)
         return measure(within(self.panels, task.methods), clouds, self.recipe)
 
+    def pairs(self, method: str) -> tuple[str, ...]:
+        """Return all pairs, whatever the method."""
+        return tuple(",".join(pair) for pair in PAIRS)
+
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return a panel per method that was run."""
-        return draw_panels(table, within(self.panels, table["method"]))
+        methods = within(self.panels, table["method"])
+        fewer = any(m.n_samples not in (None, self.n_samples) for m in methods)
+        caption = f"N = {self.n_samples} points of each torus"
+        caption += ", where a panel names no other N" if fewer else ""
+        if self.n_trials > 1:
+            caption += f"; bands: one standard deviation over {self.n_trials} trials"
+        return draw_panels(table, methods, caption=caption)
 
 
 def mean_curves(table: pd.DataFrame, method: str) -> dict[str, FloatArray]:
@@ -212,7 +222,7 @@ def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
     )
 
 
-def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
+def draw_panels(table: pd.DataFrame, methods: Sequence[Method], *, caption: str) -> Figure:
     """Return one panel per method, as Fig. 1: solid within a dimension, dashed across."""
     columns = 2 if len(methods) == 4 else 3
     figure, axes = figures.panels(len(methods), columns=columns)
@@ -230,6 +240,7 @@ def draw_panels(table: pd.DataFrame, methods: Sequence[Method]) -> Figure:
     handles, labels = axes[0].get_legend_handles_labels()
     beside = len(PAIRS) if len(methods) > columns else 3
     figure.legend(handles, labels, loc="outside upper center", ncols=beside, frameon=False)
+    figure.supxlabel(caption, fontsize=9)
     return figure
 
 

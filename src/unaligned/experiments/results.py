@@ -83,7 +83,7 @@ def _results(
         *(line for note in notes for line in (note, "")),
     ]
     for quantity, frame in means.items() if experiment.tabulated else ():
-        lines += [f"Mean ± standard deviation over the trials, {quantity}:", ""]
+        lines += [f"{_told_mean(experiment.n_trials)}, {quantity}:", ""]
         lines += [*_mean_table(frame, experiment.variable), ""]
     return "\n".join(lines)
 
@@ -103,14 +103,28 @@ def _command(experiment: Experiment, methods: Sequence[str]) -> str:
     return " ".join(parts)
 
 
+def _told_mean(n_trials: int) -> str:
+    """Return what the numbers of the tables are; docs/refresh.py looks for the first word."""
+    if n_trials == 1:
+        return "Mean over 1 trial"
+    return f"Mean ± standard deviation over {n_trials} trials"
+
+
 def _mean_table(means: pd.DataFrame, variable: str) -> list[str]:
     values = sorted(means[variable].unique())
     head = ["method", "pair", *(f"{variable} = {value:g}" for value in values)]
     rows = []
     for (method, pair), frame in means.groupby(["method", "pair"], sort=False):
         cells = {
-            value: "" if math.isnan(mean) else f"{mean:.3g} ± {std:.2g}"
+            value: _told(mean, std)
             for value, mean, std in zip(frame[variable], frame["mean"], frame["std"], strict=True)
         }
         rows.append([str(method), f"d({pair})", *(cells.get(value, "") for value in values)])
     return markdown_table(head, rows)
+
+
+def _told(mean: float, std: float) -> str:
+    """Return a mean and its spread; one trial has none, and what was not measured neither."""
+    if math.isnan(mean):
+        return ""
+    return f"{mean:.3g}" if math.isnan(std) else f"{mean:.3g} ± {std:.2g}"

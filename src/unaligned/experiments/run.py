@@ -30,8 +30,8 @@ def reproduce(
     experiment
         The settings.
     out
-        The folder; made if needed. It gets `trials.csv`, `settings.json`, `NAME.csv` (means
-        and standard deviations), `NAME.png`, `NAME.svg` and `RESULTS.md`.
+        The folder; made if needed. It gets `trials.csv`, `settings.json`, `NAME.csv` (means,
+        standard deviations and ranges), `NAME.png`, `NAME.svg` and `RESULTS.md`.
     only, without
         The methods to run and report on, and those to leave out; all by default.
     progress
@@ -39,7 +39,13 @@ def reproduce(
     """
     methods = choose(experiment, only, without)
     folder = require_folder(out)
-    trials = TrialFile(folder, experiment.variable, experiment.quantities, experiment.settings())
+    trials = TrialFile(
+        folder,
+        experiment.variable,
+        experiment.quantities,
+        experiment.settings(),
+        {method: experiment.pairs(method) for method in experiment.methods},
+    )
     stages = experiment.tasks(methods)
 
     def finish(task: Task) -> None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _AUTHORS = {1e-4: 0.76, 1e-8: 0.41, 1e-10: 0.29}
 _CROSSING_TOLERANCE = 0.03
 RECIPE = {"gamma": "γ", "n_eigenvalues": "K", "bandwidth_factor": "factor of σ²"}
-_PAIRS = (("T2", "T2Sc"), ("T2", "T3Sc"), ("T2", "T3"))
+_PAIRS = ("T2,T2Sc", "T2,T3Sc", "T2,T3")
+_MOVED = "T2,clean"
 # Spectra that serve several γ have an error of rounding; far below any difference here.
 _TOL = 0.02
 _LEAST_MOVE = 2.0  # what `robust` may let outliers move LES by
@@ -114,17 +115,38 @@ class Sensitivity(Experiment):
 
     def run_task(self, task: Task) -> list[Row]:
         """Sample the four tori anew, change them, and measure."""
-        conditions = self.conditions
-        source = conditions[task.methods[0]]
+        source = self.conditions[task.methods[0]]
         clouds = self._clouds(task)
         rng = np.random.default_rng([task.seed, task.trial, 1 + task.position, 1])
         changed = {name: source.applied_to(points, rng) for name, points in clouds.items()}
-        if source.data != self.default.data:
+        if self._is_changed(source):
             changed["clean"] = self.default.applied_to(clouds["T2"], rng)
         signatures = self._signatures(source, changed)
         return [
-            row for name in task.methods for row in _measure(name, conditions[name], signatures)
+            {"method": name, "pair": pair, "distance": distance}
+            for name in task.methods
+            for pair, distance in self._measure(name, signatures).items()
         ]
+
+    def pairs(self, method: str) -> tuple[str, ...]:
+        """Return the pairs of tori, and T2 beside itself where the data was changed."""
+        return (*_PAIRS, *([_MOVED] if self._is_changed(self.conditions[method]) else []))
+
+    def _is_changed(self, condition: Condition) -> bool:
+        return condition.data != self.default.data
+
+    def _measure(self, name: str, signatures: dict[str, ua.Signature]) -> dict[str, float]:
+        """Return the distance of every pair under one condition."""
+        condition = self.conditions[name]
+        cut = {
+            torus: signature.truncate(condition.n_eigenvalues).with_gamma(condition.gamma)
+            for torus, signature in signatures.items()
+        }
+        found = {}
+        for pair in self.pairs(name):
+            first, second = pair.split(",")
+            found[pair] = ua.distance(cut[first], cut[second])
+        return found
 
     def _clouds(self, task: Task) -> dict[str, FloatArray]:
         """Return the four tori at the largest N; smaller samples are their first points."""
@@ -169,22 +191,6 @@ class Sensitivity(Experiment):
         """Return what the settings and the faults of the data do."""
         found = find(table, self.conditions)
         return draw_findings(found, self.default, RECIPE, self.scales)
-
-
-def _measure(name: str, condition: Condition, signatures: dict[str, ua.Signature]) -> list[Row]:
-    cut = {
-        torus: signature.truncate(condition.n_eigenvalues).with_gamma(condition.gamma)
-        for torus, signature in signatures.items()
-    }
-    pairs = [*_PAIRS, *([("T2", "clean")] if "clean" in cut else [])]
-    return [
-        {
-            "method": name,
-            "pair": ",".join(pair),
-            "distance": ua.distance(cut[pair[0]], cut[pair[1]]),
-        }
-        for pair in pairs
-    ]
 
 
 def _gamma_claims(found: list[Finding]) -> list[Claim]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,8 +21,9 @@ Key: TypeAlias = tuple[int, float, str]
 class TrialFile:
     """`trials.csv` of one folder: a row per trial, value of the variable, method and pair.
 
-    The file is replaced as a whole after every task, so it never holds half a task. Some ten
-    thousand rows at most: writing them takes less than a tenth of a second.
+    The file is replaced as a whole after every task, so it never holds half a task; one that
+    lost lines all the same (a copy that was cut) loses the tasks they were of, which are then
+    repeated. Some ten thousand rows at most: writing them takes less than a tenth of a second.
 
     Parameters
     ----------
@@ -33,6 +35,8 @@ class TrialFile:
         The names of the columns that hold what was measured.
     settings
         What decides the numbers. A folder with trials of other settings is refused.
+    pairs
+        Method -> the pairs that it measures, by which a finished task is known.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class TrialFile:
         variable: str,
         quantities: Sequence[str],
         settings: Mapping[str, Any],
+        pairs: Mapping[str, Sequence[str]],
     ) -> None:
         self.path = folder / "trials.csv"
         self._types: dict[str, Callable[[str], Any]] = {
@@ -51,7 +56,7 @@ class TrialFile:
             **dict.fromkeys(quantities, float),
         }
         self._variable = variable
-        self._rows = self._read(folder / "settings.json", dict(settings))
+        self._rows = self._complete(self._read(folder / "settings.json", dict(settings)), pairs)
 
     @property
     def done(self) -> set[Key]:
@@ -84,8 +89,18 @@ class TrialFile:
         if not self.path.exists():
             write_text(settings_path, json.dumps(settings, indent=2) + "\n")
             return []
-        _require_same(self.path.parent, _read_json(settings_path), settings)
+        _require_same(self.path.parent, _read_settings(settings_path), settings)
         return _read_rows(self.path, self._types)
+
+    def _complete(
+        self, rows: list[dict[str, Any]], pairs: Mapping[str, Sequence[str]]
+    ) -> list[dict[str, Any]]:
+        """Return the rows of the tasks that have each of their pairs, once."""
+        found: dict[Key, list[str]] = {}
+        for row in rows:
+            found.setdefault(self._key(row), []).append(row["pair"])
+        whole = {k for k, those in found.items() if sorted(those) == sorted(pairs.get(k[-1], ()))}
+        return [row for row in rows if self._key(row) in whole]
 
 
 def require_folder(out: str | Path) -> Path:
@@ -97,24 +112,48 @@ def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[di
     """Return the rows of a CSV file with each column turned into its type.
 
     By Python's `float`, which gives back every bit that was written; with the default of older
-    versions of pandas a resumed run would not be the same run.
+    versions of pandas a resumed run would not be the same run. A last line without its end was
+    cut, perhaps inside a number, and is left out.
     """
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file)
-            return [{name: to(row[name]) for name, to in types.items()} for row in rows]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        text = path.read_text(encoding="utf-8")
+        lines = csv.DictReader(StringIO(text[: text.rfind("\n") + 1]))
+        lacking = [name for name in types if name not in (lines.fieldnames or types)]
+        if lacking:
+            raise ValueError(f"it has no column {', '.join(lacking)}")
+        return [_read_row(row, types, lines.line_num) for row in lines]
+    except (OSError, ValueError, csv.Error) as error:
         raise FileError(
-            f"{str(path)!r} cannot be read as a table with the columns {', '.join(types)}: "
-            f"{type(error).__name__}: {error}. Delete it, or give another --out."
+            f"{str(path)!r} cannot be gone on from: {error}. Delete the damaged line or the whole "
+            "file, and what it held is measured again; or give another --out."
         ) from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_row(
+    row: Mapping[str, str | None], types: Mapping[str, Callable[[str], Any]], number: int
+) -> dict[str, Any]:
+    found = {}
+    for name, to in types.items():
+        told = row[name]
+        if told is None:
+            raise ValueError(f"line {number} is incomplete, it ends before {name}")
+        try:
+            found[name] = to(told)
+        except ValueError:
+            raise ValueError(f"line {number} has {name}={told!r}, which is no number") from None
+    return found
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(
+            f"out={str(path.parent)!r} holds trials, but its {path.name}, which tells how they "
+            "were made, is missing or unreadable. Give another --out, or delete its trials.csv."
+        )
     return found
 
 
