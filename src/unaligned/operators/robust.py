@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 
 from .._check import FloatArray
 
@@ -65,7 +67,7 @@ def _far(points: Any) -> npt.NDArray[np.bool_]:
     references = _choose(points.shape[0])
     k = min(math.ceil(CLUMP_SHARE * references.size) + 1, references.size - 1)
     radius = np.concatenate(
-        [np.partition(block, k, axis=1)[:, k] for _, block in _squared(points, references)]
+        [np.partition(block, k, axis=1)[:, k] for block in _squared(points, points[references])]
     )
     usual = float(np.median(radius))
     # Where most rows have duplicates enough, every other row would count as far.
@@ -75,20 +77,24 @@ def _far(points: Any) -> npt.NDArray[np.bool_]:
 def _novel(points: Any) -> npt.NDArray[np.bool_]:
     n_samples = points.shape[0]
     references = _choose(n_samples)
-    between = next(_squared(points[references], np.arange(references.size), references.size))[1]
+    chosen, others = points[references], np.setdiff1d(np.arange(n_samples), references)
+    (between,) = _squared(chosen, chosen, step=references.size)
     scale = 2.0 * float(np.median(between)) or float(between.mean()) or 1.0
     ridge = _RIDGE * references.size
     np.exp(between / -scale, out=between)
     between[np.diag_indices_from(between)] += ridge
-    factor = cho_factor(between, lower=True, overwrite_a=True, check_finite=False)
+    factor = cholesky(between, lower=True, overwrite_a=True, check_finite=False)
     novelty = np.empty(n_samples)
-    for rows, block in _squared(points, references):
+    start = 0
+    for block in _squared(points[others], chosen):
         kernel = np.exp(block / -scale)
-        explained = solve_triangular(factor[0], kernel.T, lower=True, check_finite=False)
+        explained = solve_triangular(factor, kernel.T, lower=True, check_finite=False)
+        rows = others[start : start + len(block)]
         novelty[rows] = 1.0 - np.einsum("ij,ij->j", explained, explained)
+        start += len(block)
     # A reference explains itself; leaving it out is one division.
-    inverse = np.diagonal(cho_solve(factor, np.eye(references.size), check_finite=False))
-    novelty[references] = 1.0 / inverse - ridge
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    novelty[references] = 1.0 / np.diagonal(inverse) - ridge
     return _beyond_bulk(np.log10(np.maximum(novelty, np.finfo(np.float64).eps)))
 
 
@@ -104,19 +110,16 @@ def _choose(n_samples: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(n_samples, _REFERENCES, replace=False))
 
 
-def _squared(points: Any, references: npt.NDArray[np.int64], step: int = _BLOCK) -> Any:
-    """Yield blocks of rows with their squared distances to the references.
+def _squared(points: Any, chosen: Any, step: int = _BLOCK) -> Iterator[FloatArray]:
+    """Yield the squared distances of rows to the chosen ones, a block of rows at a time.
 
     Dense points are centred on the median, which outliers cannot move: otherwise what all
     points share eats the digits in which they differ.
     """
     from sklearn.metrics.pairwise import euclidean_distances
 
-    chosen = points[references]
-    centre = 0.0 if sparse.issparse(points) else np.median(chosen, axis=0)
+    if not sparse.issparse(points):
+        centre = np.median(chosen, axis=0)
+        points, chosen = points - centre, chosen - centre
     for start in range(0, points.shape[0], step):
-        rows = slice(start, min(start + step, points.shape[0]))
-        if sparse.issparse(points):
-            yield rows, euclidean_distances(points[rows], chosen, squared=True)
-        else:
-            yield rows, euclidean_distances(points[rows] - centre, chosen - centre, squared=True)
+        yield euclidean_distances(points[start : start + step], chosen, squared=True)
