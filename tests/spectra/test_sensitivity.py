@@ -5,6 +5,7 @@ import pytest
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
+from unaligned.errors import AccuracyWarning
 from unaligned.operators import bandwidth, sampling
 
 
@@ -38,3 +39,16 @@ def test_exact_scale_adds_nothing():
     found = ua.signature(torus2(torus_angles(600, rng=0)), n_eigenvalues=20)
     assert found.bound_kind in ("exact", "certified")
     assert "sigma_squared_standard_error" not in found.stats
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_median_in_a_gap_is_told_and_bounded(few_pairs, seed):
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    points[::2, 0] += 100.0
+    exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
+    truth = ua.signature(points, n_eigenvalues=20, solver="exact", bandwidth=exact_scale)
+    with pytest.warns(AccuracyWarning, match="the median falls in a gap of the distances"):
+        found = ua.signature(points, n_eigenvalues=20, solver="exact", rng=seed)
+    assert np.linalg.norm(found.values - truth.values) <= found.total_error_bound
+    assert found.total_error_bound > 1.0
+    assert found.stats["sigma_squared_bound"] <= found.total_error_bound

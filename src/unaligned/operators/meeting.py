@@ -140,8 +140,8 @@ class Meeting:
         """Return where both windows of rows or tiles begin, given their places, (2, n)."""
         first = int(units[0])
         numbers = numbers_from(self.seed, 2 * first, 2 * (int(units[-1]) - first + 1))
-        starts = (numbers.reshape(-1, 2)[units - first].T * self.n_references).astype(np.int64)
-        return starts
+        both: FloatArray = numbers.reshape(-1, 2)[units - first].T
+        return (both * self.n_references).astype(np.int64)
 
     def _own(
         self,
