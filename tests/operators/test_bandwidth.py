@@ -112,7 +112,7 @@ def test_equal_points_have_no_scale_at_all():
             scale_from_points(PointCloud(values), "median", 2.0)
 
 
-@pytest.mark.parametrize("share", [0.7071, 0.708, 0.72])
+@pytest.mark.parametrize("share", [0.7, 0.706, 0.7071, 0.708, 0.72])
 def test_ties_at_zero_end_in_few_passes(share, monkeypatch):
     monkeypatch.setattr(bandwidth, "_KEPT", 10_000)
     points = np.random.default_rng(0).normal(size=(1500, 2))

@@ -140,8 +140,9 @@ class Meeting:
         """Return where both windows of rows or tiles begin, given their places, (2, n)."""
         first = int(units[0])
         numbers = numbers_from(self.seed, 2 * first, 2 * (int(units[-1]) - first + 1))
-        both: FloatArray = numbers.reshape(-1, 2)[units - first].T
-        return (both * self.n_references).astype(np.int64)
+        both = numbers.reshape(-1, 2)[units - first].T
+        starts: IndexArray = (both * self.n_references).astype(np.int64)
+        return starts
 
     def _own(
         self,

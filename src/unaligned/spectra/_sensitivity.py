@@ -118,8 +118,8 @@ def _warn(bound: float, scale: float, relative: float) -> None:
     if relative <= _NARROW:
         where = "where there are few distances"
     warn(
-        f"bandwidth='median' gives σ²={scale:.4g} ± {relative * scale:.2g}, which bounds the error "
-        f"of log(λ + γ) by {bound:.2g} only: the median falls {where}. Give bandwidth='mean' or a "
-        "number (σ² itself).",
+        f"bandwidth='median' gives σ²={scale:.4g} ± {relative * scale:.2g}, which bounds the "
+        f"error of log(λ + γ) by {bound:.2g} only: the median falls {where}. "
+        "Give bandwidth='mean' or a number (σ² itself).",
         AccuracyWarning,
     )
