@@ -73,6 +73,7 @@ GAPS = {
     "tight": apart(1000, 1000, deviation=1e-6),
     "yes or no": np.eye(2)[np.arange(2000) % 2],
     "duplicates make up half": with_duplicates(0.7071),
+    "ties by products": np.random.default_rng(0).integers(0, 2, size=(2000, 50)).astype(float),
     "duplicates make up less": with_duplicates(0.69),
 }
 

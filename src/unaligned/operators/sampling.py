@@ -27,6 +27,7 @@ _MARGINS = (0.015, 0.15, 0.5)  # half widths of the bracket, as shares of the pa
 _NARROWINGS = 6  # of a bracket whose bins are too wide, a few hundred times each
 _ENOUGH_BINS = 8
 _REACH = 2.0  # standard errors of F to either side, so that limits hold 19 times in 20
+_ROUNDING = 1e-13  # relative: what sets ties apart
 _ZERO = 1e-9  # times the distances in the middle: what is nearer than that are duplicates
 _BLOCK_ROWS = 1 << 16
 
@@ -119,7 +120,9 @@ def sampled_median(
     low, high = found.limits
     if low <= 0.0 and high <= _ZERO * meeting.middle:
         return MedianEstimate(0.0, 0.0, found.n_pairs)
-    return MedianEstimate(0.5 * (low + high), (high - low) / (2.0 * _REACH), found.n_pairs)
+    value = 0.5 * (low + high)
+    error = max((high - low) / (2.0 * _REACH), _ROUNDING * value)
+    return MedianEstimate(value, error, found.n_pairs)
 
 
 def median_of_many_points(
@@ -162,7 +165,7 @@ class _Passed(NamedTuple):
         """Return an edge of a bin."""
         low, high = self.bracket
         last = self.shares.size - 1
-        return low + (high - low) * min(max(place, 0), last) / last
+        return float(low + (high - low) * min(max(place, 0), last) / last)
 
     @property
     def limits(self) -> Bracket:
