@@ -110,3 +110,19 @@ def test_equal_points_have_no_scale_at_all():
             scale_from_points(PointCloud(values), "mean", 2.0)
         with pytest.raises(DegenerateDataError, match=r"bandwidth='median'.*duplicates"):
             scale_from_points(PointCloud(values), "median", 2.0)
+
+
+@pytest.mark.parametrize("share", [0.7, 0.706, 0.7071, 0.708, 0.72])
+def test_ties_at_zero_end_in_few_passes(share, monkeypatch):
+    monkeypatch.setattr(bandwidth, "_KEPT", 10_000)
+    points = np.random.default_rng(0).normal(size=(1500, 2))
+    points[: int(share * 1500)] = 0.0
+    passes = []
+    count = bandwidth._count_and_keep
+    monkeypatch.setattr(
+        bandwidth, "_count_and_keep", lambda *given: passes.append(1) or count(*given)
+    )
+    found = median_of_points(PointCloud(points))
+    squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    assert found == pytest.approx(np.median(squared), rel=1e-12)
+    assert len(passes) <= 20

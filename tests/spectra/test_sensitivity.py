@@ -5,6 +5,7 @@ import pytest
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
+from unaligned.errors import AccuracyWarning
 from unaligned.operators import bandwidth, sampling
 
 
@@ -18,6 +19,7 @@ def _sloppy(cloud, rng):
     return sampling.median_of_many_points(cloud, rng, n_pairs=300_000)
 
 
+@pytest.mark.filterwarnings("ignore:bandwidth='median' gives:unaligned.errors.AccuracyWarning")
 def test_bound_covers_what_the_sampled_scale_does(few_pairs):
     points = torus2(torus_angles(2000, rng=0))
     exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
@@ -38,3 +40,16 @@ def test_exact_scale_adds_nothing():
     found = ua.signature(torus2(torus_angles(600, rng=0)), n_eigenvalues=20)
     assert found.bound_kind in ("exact", "certified")
     assert "sigma_squared_standard_error" not in found.stats
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_median_in_a_gap_is_told_and_bounded(few_pairs, seed):
+    points = np.random.default_rng(0).normal(size=(2000, 2))
+    points[::2, 0] += 100.0
+    exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
+    truth = ua.signature(points, n_eigenvalues=20, solver="exact", bandwidth=exact_scale)
+    with pytest.warns(AccuracyWarning, match="the median falls in a gap of the distances"):
+        found = ua.signature(points, n_eigenvalues=20, solver="exact", rng=seed)
+    assert np.linalg.norm(found.values - truth.values) <= found.total_error_bound
+    assert found.total_error_bound > 1.0
+    assert found.stats["sigma_squared_bound"] <= found.total_error_bound

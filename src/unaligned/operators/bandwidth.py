@@ -254,11 +254,12 @@ def _select(one_pass: Pass, bracket: Bracket, positions: list[int]) -> list[floa
 def _narrowed(values: FloatArray, share: float, bracket: Bracket) -> Bracket:
     """Return a smaller bracket, from some of the values in it; it may miss."""
     values.sort()
-    nearer = _around(values, (share, share), bracket)
-    if nearer != bracket:
-        return nearer
-    # Ties at both ends: halve the interval instead.
-    return bracket[0], 0.5 * (bracket[0] + min(bracket[1], float(values[-1])))
+    low, high = _around(values, (share, share), bracket)
+    if low > values[0]:
+        return low, high
+    # Ties at the low end, such as duplicates: they alone, or all but they. A miss says which.
+    beyond = float(np.nextafter(values[0] * (1.0 + 5e-15), math.inf))
+    return (beyond, high) if high > beyond else (bracket[0], beyond)
 
 
 def checked_scale(sigma_squared: float, bandwidth: str) -> float:

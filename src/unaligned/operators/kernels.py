@@ -157,10 +157,10 @@ def _tally(
     middle: float,
     found: FloatArray,
     bins: IndexArray,
-) -> tuple[int, float]:
+) -> tuple[int, int]:
     """Add a row's values within the bracket to the bins.
 
-    Returns how many lie below the bracket, and the share of them all that is below `middle`.
+    Returns how many lie below the bracket, and how many below `middle`.
     """
     low, high = bracket
     below, up_to, half = 0, 0, 0
@@ -175,7 +175,7 @@ def _tally(
             count += (row[j] >= low) & (row[j] <= high)
         for j in range(count):
             bins[min(int((found[j] - low) * per_unit), last)] += 1
-    return below, half / row.size
+    return below, half
 
 
 @njit(**_LOOP)
@@ -186,13 +186,13 @@ def tally_windows(
     bracket: tuple[float, float],
     middle: float,
     bins: IndexArray,
-    shares: FloatArray,
+    halves: IndexArray,
 ) -> int:
     """Tally the squared distances of each point to its own window of other points.
 
     Point i meets the columns `windows[0][i]` to `windows[1][i]` of `transposed`; features are a
-    multiple of four. Fills `shares` and adds to `bins` (see `_tally`); returns how many lie
-    below the bracket.
+    multiple of four. Fills `halves` with how many of a point lie below `middle` and adds to
+    `bins`; returns how many lie below the bracket.
     """
     starts, stops = windows
     longest = (stops - starts).max()
@@ -201,7 +201,7 @@ def tally_windows(
     for i in range(points.shape[0]):
         row = squared[: stops[i] - starts[i]]
         _weighted_squares(points[i], transposed, starts[i], 1.0, row)
-        below, shares[i] = _tally(row, bracket, middle, found, bins)
+        below, halves[i] = _tally(row, bracket, middle, found, bins)
         n_below += below
     return n_below
 
@@ -214,7 +214,7 @@ def tally_products(
     bracket: tuple[float, float],
     middle: float,
     bins: IndexArray,
-    shares: FloatArray,
+    halves: IndexArray,
 ) -> int:
     """Tally the squared distances of a tile of inner products, overwriting it."""
     found = np.empty(tile.shape[1] + 1)
@@ -223,6 +223,6 @@ def tally_products(
         row, norm = tile[i], row_norms[i]
         for j in range(row.size):
             row[j] = max(norm + column_norms[j] - 2.0 * row[j], 0.0)
-        below, shares[i] = _tally(row, bracket, middle, found, bins)
+        below, halves[i] = _tally(row, bracket, middle, found, bins)
         n_below += below
     return n_below

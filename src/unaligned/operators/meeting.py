@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .._check import FloatArray, IndexArray
+from .passes import numbers_from
 from .points import Bracket, padded, squared_distances, squared_norms
 from .threads import Workers
 
@@ -20,17 +21,23 @@ Reduce: TypeAlias = Callable[[Callable[[FloatArray, int, Any], Any], Any], Any]
 # Up to here each row has a window of its own in a compiled loop; with more features a matrix
 # product is faster by more than it loses when the rows of one tile are alike.
 _OWN_WINDOWS = 32
-_ROWS_PER_TILE = 32
+# Tiles of 32 rows, each 32 apart from the next: neighbours in a file are often alike.
+_TILE = 32
 _BINS = 4096
+_SUMS = 4096  # of differences: so many squares give a standard error to 1 %
 
 
 class Tally(NamedTuple):
-    """How many values lie below a bracket, in its bins, and in all; and a sum of squares."""
+    """How many values lie below a bracket, in its bins, and in all.
+
+    And how many more lie below the middle in the first of two windows than in the second: the
+    rows that share their windows are in one sum, and different windows are independent.
+    """
 
     below: int
     bins: IndexArray
     total: int
-    spread: float
+    differences: IndexArray  # (_SUMS,)
 
     def __add__(self, other: Tally) -> Tally:  # type: ignore[override]
         """Return the tally of the values of both."""
@@ -40,6 +47,10 @@ class Tally(NamedTuple):
         """Return the share of values up to each edge of the bins, (n_bins + 1,)."""
         counts = np.concatenate([[0], np.cumsum(self.bins)]) + self.below
         return np.asarray(counts / self.total, dtype=np.float64)
+
+    def variance(self) -> float:
+        """Return the variance of a share, from how two windows of references differ."""
+        return float(np.square(self.differences / self.total, dtype=np.float64).sum())
 
 
 class Meeting:
@@ -62,6 +73,7 @@ class Meeting:
     ) -> None:
         # Whole groups only: all references then meet equally many others.
         self.group = max(1, references.shape[0] // 64)
+        self.n_rows = n_rows
         self.n_references = references.shape[0] // self.group * self.group
         self.references = references[: self.n_references]
         self.norms = squared_norms(self.references)
@@ -69,7 +81,8 @@ class Meeting:
         self.own_windows = references.shape[1] <= _OWN_WINDOWS
         self.width = int(min(max(1, round(n_pairs / n_rows / 2)), self.n_references))
         self.sample = self._sample(rng)
-        self.middle = float(np.median(self.sample))
+        # Between the values, not on one: where half of them are ties, both sides are told apart.
+        self.middle = float(np.quantile(self.sample, [0.4, 0.6]).mean())
 
     @cached_property
     def transposed(self) -> FloatArray:
@@ -113,7 +126,8 @@ class Meeting:
                 windows = np.full(group, stop), np.full(group, n)
                 parts.append(self._own(rows, [windows], bracket, workers))
             else:
-                parts.append(self._tiles(rows, [[columns]], bracket, workers))
+                one = np.zeros(1, dtype=np.int64)
+                parts.append(self._tiles(rows, one, [[columns]], bracket, workers))
         return functools.reduce(add, parts)
 
     def across(self, reduce: Reduce, bracket: Bracket) -> Tally:
@@ -123,16 +137,24 @@ class Meeting:
 
     def met(self, rows: FloatArray, start: int, bracket: Bracket) -> Tally:
         """Tally a piece of rows, the first of which has this place among all."""
-        rng, alone = np.random.default_rng([self.seed, start]), Workers(1)
+        places, alone = np.arange(start, start + rows.shape[0]), Workers(1)
         if self.own_windows:
-            starts = rng.integers(self.n_references, size=(2, rows.shape[0]))
-            windows = [(begin, begin + self.width) for begin in starts]
-            return self._own(rows, windows, bracket, alone)
-        mixed = rows[rng.permutation(rows.shape[0])]
-        n_tiles = -(-rows.shape[0] // _ROWS_PER_TILE)
-        starts = rng.integers(self.n_references, size=(2, n_tiles))
-        columns = [[slice(a, a + self.width) for a in begin] for begin in starts]
-        return self._tiles(mixed, columns, bracket, alone)
+            windows = [(begin, begin + self.width) for begin in self._starts(places)]
+            return self._own(rows, windows, bracket, alone, places)
+        # By the place of a row alone: the same tiles however the rows are cut into pieces.
+        tiles = places // _TILE**2 * _TILE + places % _TILE
+        order = np.argsort(tiles, kind="stable")
+        units, begins = np.unique(tiles[order], return_index=True)
+        columns = [[slice(a, a + self.width) for a in begin] for begin in self._starts(units)]
+        return self._tiles(rows[order], begins, columns, bracket, alone, units)
+
+    def _starts(self, units: IndexArray) -> IndexArray:
+        """Return where both windows of rows or tiles begin, given their places, (2, n)."""
+        first = int(units[0])
+        numbers = numbers_from(self.seed, 2 * first, 2 * (int(units[-1]) - first + 1))
+        both = numbers.reshape(-1, 2)[units - first].T
+        starts: IndexArray = (both * self.n_references).astype(np.int64)
+        return starts
 
     def _own(
         self,
@@ -140,43 +162,48 @@ class Meeting:
         windows: list[tuple[IndexArray, IndexArray]],
         bracket: Bracket,
         workers: Workers,
+        units: IndexArray | None = None,
     ) -> Tally:
         """Tally rows that each have windows of their own."""
         from . import kernels
 
         points = padded(rows)
-        shares = np.empty((len(windows), rows.shape[0]))
+        halves = np.empty((len(windows), rows.shape[0]), dtype=np.int64)
 
         def task(part: slice) -> tuple[int, IndexArray]:
             bins, below = np.zeros(_BINS, dtype=np.int64), 0
-            for share, (starts, stops) in zip(shares, windows, strict=True):
+            for half, (starts, stops) in zip(halves, windows, strict=True):
                 window = starts[part], stops[part]
                 below += kernels.tally_windows(
-                    points[part], self.transposed, window, bracket, self.middle, bins, share[part]
+                    points[part], self.transposed, window, bracket, self.middle, bins, half[part]
                 )
             return below, bins
 
         found = workers.over_rows(rows.shape[0], task)
         total = sum(int((stops - starts).sum()) for starts, stops in windows)
-        return _tally_of(found, total, shares, np.ones(rows.shape[0]))
+        return _tally_of(found, total, halves, units)
 
     def _tiles(
-        self, rows: FloatArray, columns: list[list[slice]], bracket: Bracket, workers: Workers
+        self,
+        rows: FloatArray,
+        begins: IndexArray,
+        columns: list[list[slice]],
+        bracket: Bracket,
+        workers: Workers,
+        units: IndexArray | None = None,
     ) -> Tally:
         """Tally rows that share their windows with those of their tile."""
         from . import kernels
 
-        n_tiles = len(columns[0])
-        size = -(-rows.shape[0] // n_tiles)
         references, norms = self.wrapped
-        row_norms = squared_norms(rows)
-        shares = np.empty((len(columns), rows.shape[0]))
+        row_norms, ends = squared_norms(rows), np.append(begins, rows.shape[0])
+        halves = np.empty((len(columns), rows.shape[0]), dtype=np.int64)
 
         def task(tiles: slice) -> tuple[int, IndexArray]:
             bins, below = np.zeros(_BINS, dtype=np.int64), 0
             for t in range(tiles.start, tiles.stop):
-                part = slice(t * size, min((t + 1) * size, rows.shape[0]))
-                for share, of_tile in zip(shares, columns, strict=True):
+                part = slice(ends[t], ends[t + 1])
+                for half, of_tile in zip(halves, columns, strict=True):
                     column = of_tile[t]
                     below += kernels.tally_products(
                         rows[part] @ references[column].T,
@@ -185,29 +212,30 @@ class Meeting:
                         bracket,
                         self.middle,
                         bins,
-                        share[part],
+                        half[part],
                     )
             return below, bins
 
-        found = workers.over_rows(n_tiles, task)
-        sizes = np.diff(np.minimum(np.arange(n_tiles + 1) * size, rows.shape[0]))
+        found = workers.over_rows(begins.size, task)
+        sizes = np.diff(ends)
         widths = [np.array([c.stop - c.start for c in of_tile]) for of_tile in columns]
         total = sum(int(sizes @ width) for width in widths)
-        starts = np.arange(n_tiles) * size
-        by_tile = np.add.reduceat(shares, starts, axis=1) / np.maximum(sizes, 1)
-        return _tally_of(found, total, by_tile, sizes.astype(np.float64))
+        return _tally_of(found, total, np.add.reduceat(halves, begins, axis=1), units)
 
 
 def _tally_of(
-    found: list[tuple[int, IndexArray]], total: int, shares: FloatArray, sizes: FloatArray
+    found: list[tuple[int, IndexArray]],
+    total: int,
+    halves: IndexArray,
+    units: IndexArray | None,
 ) -> Tally:
     """Return one tally of what the threads found; of two windows, also how they differ."""
     below = sum(part for part, _ in found)
     bins = np.sum([part for _, part in found], axis=0)
-    spread = 0.0
-    if shares.shape[0] == 2:
-        spread = float(((sizes * (shares[0] - shares[1])) ** 2).sum()) / 4.0
-    return Tally(below, bins, total, spread)
+    differences = np.zeros(_SUMS, dtype=np.int64)
+    if units is not None:
+        np.add.at(differences, units % _SUMS, halves[0] - halves[1])
+    return Tally(below, bins, total, differences)
 
 
 def _meet(rows: FloatArray, start: int, shared: tuple[Meeting, Bracket]) -> Tally:

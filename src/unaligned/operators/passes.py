@@ -21,7 +21,7 @@ Sum = TypeVar("Sum")
 # What a piece gives: a function of its rows, the place of the first, and what all share.
 Work: TypeAlias = Callable[[FloatArray, int, Any], Sum]
 
-# Rows of a piece: fixed, so that what is drawn per piece is the same on any number of threads.
+# Rows of a piece: enough for the work to outweigh the call, and few enough to share out.
 _PIECE = 2048
 
 
@@ -113,6 +113,19 @@ def over_blocks(
             workers.each(_pieces(block), task)
             start += block.shape[0]
     return parts[0]
+
+
+def numbers_from(seed: int, first: int, count: int) -> FloatArray:
+    """Return the numbers of one random stream from place `first` on, uniform on [0, 1).
+
+    What belongs to a row is the same however the rows are cut into blocks and pieces.
+
+    Examples
+    --------
+    >>> bool((numbers_from(0, 0, 5)[2:] == numbers_from(0, 2, 3)).all())
+    True
+    """
+    return np.random.Generator(np.random.PCG64(seed).advance(first)).random(count)
 
 
 def _job(known: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:

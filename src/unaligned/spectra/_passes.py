@@ -23,6 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .._check import FloatArray
+from ..operators.passes import numbers_from
 from ..operators.threads import Workers
 from ._basis import Basis
 from ._cholesky import RESIDUAL_FLOOR
@@ -143,7 +144,7 @@ def _tile(points: FloatArray, start: int, known: Broadcast) -> Gathered:
     features *= np.sqrt(squares)
     totals, peaks = _extremes(left, densities, rounding, degrees, squares)
     # Row i has the i-th number of one stream, however the rows are cut into blocks.
-    numbers = np.random.Generator(np.random.PCG64(known.seed).advance(start)).random(left.size)
+    numbers = numbers_from(known.seed, start, left.size)
     drawn = _drawn(points, left, numbers, known.n_drawn)
     return Gathered(features @ features.T, totals, peaks, drawn, known.n_drawn)
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from .._check import FloatArray
+from ..errors import AccuracyWarning, warn
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
 from ..operators.gaussian import GaussianAffinity
@@ -18,6 +19,8 @@ from .base import Spectrum, descending
 _SAMPLE_ROWS = 1000
 _STANDARD_ERRORS = 2.0
 _STEP = 1e-3  # of log σ²: log(λ + γ) is smooth on this scale, and moves far beyond rounding
+_NARROW = 0.01  # relative: up to here the slope says how far a value moves
+_TOLD = 0.1  # a movement of LES beyond which the user is told: that between seeds of small data
 
 
 def slopes(
@@ -33,15 +36,37 @@ def slopes(
     >>> np.round(slopes(points, 3.0, 3, 1e-8), 1) + 0.0
     array([ 0. , -1. , -0.7])
     """
-    logs = []
-    for step in (-_STEP, _STEP):
-        affinity = GaussianAffinity(points, sigma_squared * float(np.exp(step)))
-        found = eigvalsh(
-            DiffusionOperator(affinity).to_dense(), overwrite_a=True, check_finite=False
-        )
-        logs.append(np.log(descending(found)[:n_eigenvalues] + gamma))
-    slope: FloatArray = (logs[1] - logs[0]) / (2.0 * _STEP)
+    below, above = (
+        _logs(points, sigma_squared * float(np.exp(step)), n_eigenvalues, gamma)
+        for step in (-_STEP, _STEP)
+    )
+    slope: FloatArray = (above - below) / (2.0 * _STEP)
     return slope
+
+
+def _logs(
+    points: FloatArray, sigma_squared: float, n_eigenvalues: int, gamma: float
+) -> FloatArray:
+    """Return log(λ + γ) of W of these points, (K,)."""
+    matrix = DiffusionOperator(GaussianAffinity(points, sigma_squared)).to_dense()
+    found = eigvalsh(matrix, overwrite_a=True, check_finite=False)
+    logs: FloatArray = np.log(descending(found)[:n_eigenvalues] + gamma)
+    return logs
+
+
+def _moved(
+    points: FloatArray, sigma_squared: float, relative: float, n_eigenvalues: int, gamma: float
+) -> FloatArray:
+    """Return how far log(λ + γ) moves if σ² is off by this much, relative to it, (K,)."""
+    if relative <= _NARROW:
+        return relative * np.abs(slopes(points, sigma_squared, n_eigenvalues, gamma))
+    smallest = float(np.finfo(np.float64).eps)  # a gap may begin at 0: then W is the identity
+    here, *ends = (
+        _logs(points, sigma_squared * factor, n_eigenvalues, gamma)
+        for factor in (1.0, max(1.0 - relative, smallest), 1.0 + relative)
+    )
+    moved: FloatArray = np.abs(np.array(ends) - here).max(axis=0)
+    return moved
 
 
 def with_scale_error(
@@ -57,20 +82,25 @@ def with_scale_error(
     The slopes come from a random sample of the rows: the spectrum of W is that of an
     integral operator that all samples share, and δ ~ 1e-4 makes the second order (δ² times the
     curvature) nothing. All values move together with one σ², so the 2-norm grows by
-    2 δ ‖g‖, which is what a second spectrum at another σ² would show. Rests on a standard
-    error and a sample, hence `probabilistic`.
+    2 δ ‖g‖, which is what a second spectrum at another σ² would show. Where 2 δ is beyond
+    1 %, as for a median in a gap of the distances, 2 δ \|gᵢ\| is how far log(λᵢ + γ) of the
+    sample moves to σ² (1 ± 2 δ). Rests on a standard error and a sample, hence
+    `probabilistic`. A norm above 0.1 is told by an `AccuracyWarning`.
     """
     scale, error = operator.sigma_squared, operator.sigma_squared_error
     affinity = operator.affinity if isinstance(operator, DiffusionOperator) else operator
     if scale is None or not error > 0 or not hasattr(affinity, "sample"):
         return spectrum
     points = affinity.sample(max(_SAMPLE_ROWS, 4 * spectrum.n_eigenvalues), rng)
-    g = np.abs(slopes(points, scale, spectrum.n_eigenvalues, gamma))
-    moved = _STANDARD_ERRORS * error / scale * g
+    relative = _STANDARD_ERRORS * error / scale
+    moved = _moved(points, scale, relative, spectrum.n_eigenvalues, gamma)
+    bound = float(np.linalg.norm(moved))
+    if bound > _TOLD:
+        _warn(bound, scale, relative)
     stats = {
         **spectrum.stats,
         "sigma_squared_standard_error": error,
-        "sigma_squared_bound": float(np.linalg.norm(moved)),
+        "sigma_squared_bound": bound,
     }
     kept = spectrum.bound_kind in ("expectation", "none")
     return replace(
@@ -79,4 +109,17 @@ def with_scale_error(
         upper=(spectrum.upper + gamma) * np.exp(moved) - gamma,
         bound_kind=spectrum.bound_kind if kept else "probabilistic",
         stats=stats,
+    )
+
+
+def _warn(bound: float, scale: float, relative: float) -> None:
+    """Say that σ² is not known well enough, why, and what can be done."""
+    where = "in a gap of the distances, as between clusters that are far apart"
+    if relative <= _NARROW:
+        where = "where there are few distances"
+    warn(
+        f"bandwidth='median' gives σ²={scale:.4g} ± {relative * scale:.2g}, which bounds the "
+        f"error of log(λ + γ) by {bound:.2g} only: the median falls {where}. "
+        "Give bandwidth='mean' or a number (σ² itself).",
+        AccuracyWarning,
     )
