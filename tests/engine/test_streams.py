@@ -115,16 +115,16 @@ def test_rows_that_are_lost_on_a_later_pass_are_noticed_everywhere(place, lost, 
     engine = request.getfixturevalue(place) if place == "client" else place
     message = "gave 5000 rows, and 6000 before" if lost == "block" else "must have 4 columns"
     with pytest.raises(InputError, match=message):
-        signature(Shrinking(lost), bandwidth=3.0, engine=engine)
+        signature(Shrinking(lost), bandwidth=300.0, engine=engine)
 
 
 @pytest.mark.parametrize("place", ["processes", "client"])
 def test_a_dask_array_may_have_empty_chunks(place, request):
     array = pytest.importorskip("dask.array").from_array
     engine = request.getfixturevalue(place) if place == "client" else place
-    here = signature(array(POINTS, chunks=(3000, -1)), bandwidth=3.0)
+    here = signature(array(POINTS, chunks=(3000, -1)), bandwidth="mean")
     chunks = ((3000, 0, 2999, 1), (2, 2))
-    there = signature(array(POINTS, chunks=chunks), bandwidth=3.0, engine=engine)
+    there = signature(array(POINTS, chunks=chunks), bandwidth="mean", engine=engine)
     np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
 
 
