@@ -167,6 +167,22 @@ def test_a_large_dask_array_is_summed_up_chunk_by_chunk(monkeypatch):
     np.testing.assert_allclose(bad.mean, np.nanmean(holes.astype(float), axis=0), rtol=1e-6)
 
 
+def test_empty_chunks_of_a_large_dask_array_are_passed_over(monkeypatch):
+    monkeypatch.setattr(chunks, "HERE_BYTES", 0)
+    array = pytest.importorskip("dask.array").from_array(POINTS, chunks=((600, 0, 399, 1), 5))
+    source = as_source(array)
+    np.testing.assert_array_equal(source.read(), POINTS)
+    np.testing.assert_allclose(source.summary.mean, ArrayRows(POINTS).summary.mean, rtol=1e-12)
+    assert [n_rows for n_rows, _ in source.jobs()] == [600, 399, 1]
+
+
+def test_chunks_of_another_size_than_they_say_are_refused():
+    dask = pytest.importorskip("dask.array")
+    odd = dask.from_array(POINTS, chunks=(500, 5)).map_blocks(lambda rows: rows[:-1], dtype="f4")
+    with pytest.raises(InputError, match=r"gave 499 rows from row 0 on, and 500 before"):
+        as_source(odd).read()
+
+
 def test_a_generator_that_draws_anew_at_every_call_is_refused():
     unseeded = np.random.default_rng(0)
     source = GeneratedRows(lambda: (unseeded.normal(size=(10, 2)) for _ in range(3)))

@@ -138,14 +138,18 @@ def test_a_function_of_any_kind_can_be_sent(options):
     assert found.distances[0, 1] == 3.0 * 80
 
 
-def test_what_cannot_be_sent_is_said():
+@pytest.mark.parametrize(
+    ("place", "said"), [("processes", "engine='processes'"), ("client", "A Dask cluster")]
+)
+def test_what_cannot_be_sent_is_said(place, said, request):
+    engine = request.getfixturevalue(place) if place == "client" else place
     lock = threading.Lock()
 
     def locked(x, y):
         return float(lock.locked())
 
-    with pytest.raises(InputError, match=r"engine='processes' sends data and settings.*lock"):
-        ua.compare([CLOUDS["520 × 2"]] * 2, distance=locked, engine="processes")
+    with pytest.raises(InputError, match=rf"{said} sends data and settings.*lock' object\. Open"):
+        ua.compare([CLOUDS["520 × 2"]] * 2, distance=locked, engine=engine)
 
 
 def die(shared, item):
@@ -155,6 +159,23 @@ def die(shared, item):
 def test_a_process_that_dies_is_said():
     with pytest.raises(EngineError, match=r"worker process ended unexpectedly.*n_jobs="):
         list(Processes(2).map(die, range(2)))
+
+
+def slowly(shared, item):
+    time.sleep(0.05)
+    return item
+
+
+@pytest.mark.parametrize("what", ["client", "cluster"])
+def test_a_cluster_that_is_closed_during_a_run_is_said(own_client, what):
+    with resolve_engine(own_client) as engine:
+        results = engine.map(slowly, range(100))
+        next(results)
+        (own_client.cluster if what == "cluster" else own_client).close()
+        with pytest.raises(EngineError, match=r"Dask cluster (dropped a job|was closed) "):
+            list(results)
+        with pytest.raises(EngineError, match=r"Dask cluster was closed while it was at work"):
+            list(engine.map(slowly, range(3)))
 
 
 @pytest.mark.parametrize(

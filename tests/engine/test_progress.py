@@ -8,7 +8,7 @@ import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
 from unaligned.engine.progress import Progress
 from unaligned.errors import InputTypeError
-from unaligned.spectra import compute
+from unaligned.spectra import _stream, compute
 
 POINTS = torus2(torus_angles(6000, 2, rng=0))
 OPTIONS = {"n_eigenvalues": 30, "tol": 1e-2, "bandwidth": "mean"}
@@ -63,6 +63,18 @@ def test_ctrl_c_is_told_by_the_whole_not_by_its_part():
     message = r"^Stopped by Ctrl-C while describing: 1 of 3 datasets done\.$"
     with pytest.raises(KeyboardInterrupt, match=message):
         interrupted(Progress(False))
+
+
+def test_ctrl_c_is_told_by_the_part_where_that_is_all_there_is(monkeypatch):
+    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_stream, "kernel_sums", interrupted)
+    message = r"^Stopped by Ctrl-C while row sums: 0 of 6000 rows done\.$"
+    with pytest.raises(KeyboardInterrupt, match=message):
+        ua.signature(POINTS, **OPTIONS)
 
 
 def test_a_bar_shows_how_much_is_done(capsys):

@@ -14,6 +14,7 @@ from unaligned.data import sources
 from unaligned.data.shapes import torus3, torus_angles
 from unaligned.data.sources import RowSource
 from unaligned.engine import Progress, Threads
+from unaligned.errors import InputError
 from unaligned.operators.passes import RowPasses
 from unaligned.spectra import compute
 
@@ -91,6 +92,39 @@ def test_processes_give_the_answer_of_threads(make, tmp_path):
     source = make(tmp_path, POINTS)
     options = {"preprocess": ("arcsinh:5",), "bandwidth": "mean"}
     here, there = signature(source, **options), signature(source, engine="processes", **options)
+    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
+
+
+class Shrinking:
+    """Gives fewer rows from the fourth call on: a lost block, or a lost column."""
+
+    def __init__(self, lost):
+        self.lost, self.calls = lost, 0
+
+    def __call__(self):
+        self.calls += 1
+        blocks = np.array_split(POINTS, 6)
+        if self.calls > 3:
+            blocks[-1:] = [] if self.lost == "block" else [blocks[-1][:, :1]]
+        return iter(blocks)
+
+
+@pytest.mark.parametrize("lost", ["block", "column"])
+@pytest.mark.parametrize("place", ["processes", "client"])
+def test_rows_that_are_lost_on_a_later_pass_are_noticed_everywhere(place, lost, request):
+    engine = request.getfixturevalue(place) if place == "client" else place
+    message = "gave 5000 rows, and 6000 before" if lost == "block" else "must have 4 columns"
+    with pytest.raises(InputError, match=message):
+        signature(Shrinking(lost), bandwidth=300.0, engine=engine)
+
+
+@pytest.mark.parametrize("place", ["processes", "client"])
+def test_a_dask_array_may_have_empty_chunks(place, request):
+    array = pytest.importorskip("dask.array").from_array
+    engine = request.getfixturevalue(place) if place == "client" else place
+    here = signature(array(POINTS, chunks=(3000, -1)), bandwidth="mean")
+    chunks = ((3000, 0, 2999, 1), (2, 2))
+    there = signature(array(POINTS, chunks=chunks), bandwidth="mean", engine=engine)
     np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
 
 

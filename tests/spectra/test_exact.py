@@ -1,10 +1,15 @@
 """The exact solver is LAPACK, and its bound is rounding."""
 
+import time
+
 import numpy as np
 import pytest
 
+import unaligned as ua
 from reference import diffusion_of_points, eigenvalues, random_spd, with_spectrum
+from unaligned.errors import InputError
 from unaligned.operators.base import MatrixOperator
+from unaligned.spectra import exact
 from unaligned.spectra.base import Accuracy, Spectrum
 from unaligned.spectra.exact import Exact
 
@@ -83,3 +88,22 @@ def test_without_gamma_a_zero_eigenvalue_has_no_finite_bound():
     zero = np.array([1.0, 0.0])
     assert Spectrum(zero, zero, zero, 0.1, "certified", "test").total_log_error(0.0) == np.inf
     assert Spectrum(zero, zero, zero, 0.0, "exact", "test").total_log_error(0.0) == 0.0
+
+
+def test_more_rows_than_memory_are_refused_at_once(monkeypatch):
+    monkeypatch.setattr(exact, "available_memory", lambda: 1 << 34)
+    points = np.random.default_rng(0).normal(size=(60_000, 2))
+    source = ua.Dataset.from_source(lambda: iter([points]), name="many")
+    started = time.perf_counter()
+    for data in (source, ua.Dataset(points, name="many")):
+        message = r"^dataset 'many': solver='exact' .* 60000 rows .* 53\.6 GiB, .*solver='auto'"
+        with pytest.raises(InputError, match=message):
+            ua.signature(data, solver="exact", n_eigenvalues=20)
+    assert time.perf_counter() - started < 5.0
+
+
+def test_rows_that_fit_are_not_refused(monkeypatch):
+    monkeypatch.setattr(exact, "available_memory", lambda: 16 * 300**2)
+    Exact().require_memory(300)
+    with pytest.raises(InputError, match=r"solver='exact' forms the matrix of all 301 rows"):
+        Exact().require_memory(301)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from .._check import FloatArray
 from ..errors import InputError
-from .sources import ArrayRows, Part, RowSource, RowSummary
+from .parts import Part
+from .sources import ArrayRows, RowSource, RowSummary
 
 HERE_BYTES = 1 << 28  # what is not larger may be brought into memory as a whole
 
@@ -27,7 +28,8 @@ class DaskRows(RowSource):
                 f"A Dask array must be rows × features of known size; shape {array.shape} "
                 "arrived. Call array.compute_chunk_sizes() first."
             )
-        self.array = array.rechunk({1: -1})
+        filled = tuple(size for size in array.chunks[0] if size)
+        self.array = array.rechunk({0: filled, 1: -1})
         self.n_rows, self.n_features = (int(size) for size in array.shape)
 
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:
@@ -35,11 +37,11 @@ class DaskRows(RowSource):
         starts = np.concatenate([[0], np.cumsum(self.array.chunks[0])])
         for i, (start, stop) in enumerate(pairwise(starts.tolist())):
             chunk = self.array.blocks[i]
-            yield Part(start, stop - start, self.step(n_rows), partial(_computed, chunk))
+            yield self.part(start, stop - start, n_rows, partial(_computed, chunk))
 
-    def jobs(self) -> Iterator[tuple[int, Any]]:
+    def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield parts whose chunk is worked out by the cluster, where its data is."""
-        for part, chunk in zip(self.parts(), self._chunks(), strict=True):
+        for part, chunk in zip(self.parts(n_rows), self._chunks(), strict=True):
             yield part.n_rows, lazily(Part.carrying, part.carrying([]), chunk)
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:

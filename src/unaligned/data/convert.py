@@ -12,8 +12,9 @@ from .._check import shape_of
 from ..errors import InputError, InputTypeError, counted
 from .chunks import DaskRows
 from .files import as_source, refuse_anndata
+from .parts import require_numeric
 from .preprocess import Values
-from .sources import ArrayRows, RowSource, require_numeric
+from .sources import ArrayRows, RowSource
 
 
 def to_values(data: Any, label: str) -> Values:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from .._check import FloatArray
 from .chunks import lazily
-from .sources import Part, RowSource
+from .parts import Part
+from .sources import RowSource
 
 
 class FiniteRows(RowSource):
@@ -28,7 +29,7 @@ class FiniteRows(RowSource):
             rows = block[np.isfinite(block).all(axis=1)]
             if rows.shape[0] == 0:
                 continue
-            yield Part(start, rows.shape[0], self.step(n_rows), list).carrying(rows)
+            yield self.part(start, rows.shape[0], n_rows, list).carrying(rows)
             start += rows.shape[0]
 
 
@@ -48,15 +49,15 @@ class MappedRows(RowSource):
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:
         """Yield the parts of the source, with the function to be applied to them."""
         for part in self.source.parts(n_rows):
-            yield part.mapped(self.function)
+            yield part.mapped(self.function, self.n_features)
 
-    def jobs(self) -> Iterator[tuple[int, Any]]:
+    def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield what the source does, with the function to be applied to it."""
-        for n_rows, job in self.source.jobs():
+        for size, job in self.source.jobs(n_rows):
             if hasattr(job, "__dask_graph__"):
-                yield n_rows, lazily(Part.mapped, job, self.function)
+                yield size, lazily(Part.mapped, job, self.function, self.n_features)
             else:
-                yield n_rows, job.mapped(self.function)
+                yield size, job.mapped(self.function, self.n_features)
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return the sum of a function of the changed blocks."""

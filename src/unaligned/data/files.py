@@ -15,7 +15,8 @@ from scipy import sparse
 from .._check import shape_of
 from ..errors import FileError, InputError, InputTypeError, MissingExtraError
 from .chunks import DaskRows
-from .sources import ArrayRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
+from .parts import Part
+from .sources import ArrayRows, GeneratedRows, RowSource, SlicedRows, require_rows
 
 
 class NpyRows(SlicedRows):
@@ -61,10 +62,10 @@ class ParquetRows(RowSource):
 
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:
         """Yield a part per row group."""
-        start = 0
+        start, step = 0, self.step(n_rows)
         for group, size in enumerate(self._sizes):
-            step = self.step(n_rows)
-            yield Part(start, size, step, partial(self._group, group, step))
+            if size:
+                yield self.part(start, size, n_rows, partial(self._group, group, step))
             start += size
 
     def _group(self, group: int, step: int) -> Iterator[Any]:

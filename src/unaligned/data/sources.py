@@ -20,9 +20,13 @@ from scipy import sparse
 
 from .._check import FloatArray, shape_of
 from ..errors import InputError, InputTypeError
+from .parts import SAME_ROWS, Part, dense, require_numeric
 
 # A block in double precision: large enough for full speed, small beside any accumulator.
 BLOCK_BYTES = 1 << 23
+# Rows that are worked on together. Blocks of more rows end between pieces, so that these are the
+# same however a source is cut.
+PIECE_ROWS = 2048
 
 
 class RowSummary(NamedTuple):
@@ -34,35 +38,6 @@ class RowSummary(NamedTuple):
     mean: FloatArray
     peak: float
     first: FloatArray
-
-
-class Part(NamedTuple):
-    """Consecutive rows of a source, read when they are asked for."""
-
-    start: int  # the place of the first among all rows
-    n_rows: int
-    step: int  # the most rows of a block
-    read: Callable[[], Iterable[Any]]  # consecutive arrays, dense or sparse
-
-    def blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield the rows by dense blocks, each with the place of its first row."""
-        start = self.start
-        for rows in self.read():
-            for a in range(0, rows.shape[0], self.step):
-                yield start + a, _dense(rows[a : a + self.step])
-            start += rows.shape[0]
-
-    def carried(self) -> Part:
-        """Return the part with its rows, as they are now."""
-        return self.carrying(list(self.read()))
-
-    def carrying(self, rows: Any) -> Part:
-        """Return the part with these rows, an array or a list of them."""
-        return self._replace(read=partial(_itself, rows if isinstance(rows, list) else [rows]))
-
-    def mapped(self, function: Callable[[Any], Any]) -> Part:
-        """Return the part with every block changed by a function, once it is read."""
-        return self._replace(read=partial(_mapped, function, self))
 
 
 class RowSource(ABC):
@@ -85,9 +60,18 @@ class RowSource(ABC):
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:
         """Yield all rows by parts with blocks of at most `n_rows` (8 MiB where None)."""
 
-    def jobs(self) -> Iterator[tuple[int, Any]]:
+    def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield each part, with its number of rows, as it is sent to where work is done."""
-        return ((part.n_rows, part) for part in self.parts())
+        return ((part.n_rows, part) for part in self.parts(n_rows))
+
+    def whole(self, jobs: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        """Yield the jobs, or parts, and refuse in the end more or fewer rows than before."""
+        seen = 0
+        for n_rows, job in jobs:
+            seen += n_rows
+            yield n_rows, job
+        if seen != self.n_rows:
+            raise InputError(f"{self!r} gave {seen} rows, and {self.n_rows} before. {SAME_ROWS}")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,25 +82,17 @@ class RowSource(ABC):
         """Return the rows of a block: these, or what 8 MiB hold, and not too few."""
         row_bytes = 8 * max(1, self.n_features)
         fewest = min(4096, max(256, 8 * BLOCK_BYTES // row_bytes))
-        return n_rows or max(fewest, BLOCK_BYTES // row_bytes)
+        rows = n_rows or max(fewest, BLOCK_BYTES // row_bytes)
+        return rows if n_rows or rows < PIECE_ROWS else rows // PIECE_ROWS * PIECE_ROWS
+
+    def part(self, start: int, size: int, n_rows: int | None, read: Callable[[], Any]) -> Part:
+        """Return so many rows from a place on, with blocks of at most `n_rows`."""
+        return Part(start, size, self.n_features, self.step(n_rows), repr(self), read)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield all rows in blocks of at most `n_rows` (8 MiB where None), dense and numeric."""
-        seen = 0
-        for _, block in (pair for part in self.parts(n_rows) for pair in part.blocks()):
-            if block.ndim != 2 or block.shape[1] != self.n_features:
-                raise InputError(
-                    f"{self!r} gave a block of shape {block.shape} after {seen} rows; every "
-                    f"block must have {self.n_features} columns."
-                )
-            require_numeric(block.dtype, repr(self))
-            seen += block.shape[0]
-            yield block
-        if seen != self.n_rows:
-            raise InputError(
-                f"{self!r} gave {seen} rows, and {self.n_rows} before. A source must give the "
-                "same rows every time it is read: a generator must be made anew by a function."
-            )
+        parts = self.whole((part.n_rows, part) for part in self.parts(n_rows))
+        yield from (block for _, part in parts for _, block in part.blocks())
 
     @cached_property
     def summary(self) -> RowSummary:
@@ -181,7 +157,7 @@ class SlicedRows(RowSource):
         step = self.step(n_rows)
         for start in range(0, self.n_rows, step):
             stop = min(start + step, self.n_rows)
-            yield Part(start, stop - start, step, partial(self._slice, start, stop))
+            yield self.part(start, stop - start, n_rows, partial(self._slice, start, stop))
 
     def _slice(self, start: int, stop: int) -> list[Any]:
         return [self.between(start, stop)]
@@ -199,16 +175,16 @@ class ArrayRows(SlicedRows):
         """Return these rows."""
         return self.array[start:stop]
 
-    def jobs(self) -> Iterator[tuple[int, Any]]:
+    def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield parts that carry their rows; a Zarr array in a folder is opened there again."""
         if hasattr(getattr(self.array, "store", None), "root"):
-            return super().jobs()
-        return ((part.n_rows, part.carried()) for part in self.parts())
+            return super().jobs(n_rows)
+        return ((part.n_rows, part.carried()) for part in self.parts(n_rows))
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows as float64; at once where the array is in memory."""
         if isinstance(self.array, np.ndarray) or sparse.issparse(self.array):
-            return np.asarray(_dense(self.array[np.asarray(rows)]), dtype=np.float64)
+            return np.asarray(dense(self.array[np.asarray(rows)]), dtype=np.float64)
         return super().take(rows)
 
 
@@ -238,16 +214,17 @@ class GeneratedRows(RowSource):
         self.n_rows, self.n_features = sum(shape[0] for shape in shapes), shapes[0][1]
 
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield the blocks as the function gives them; they must begin as they did before."""
-        start = 0
+        """Yield parts of one block each; they must begin as they did before."""
+        start, step = 0, self.step(n_rows)
         for rows in self._given():
             if start == 0 and rows[:1].tobytes() != self._first.tobytes():
                 raise InputError(
                     f"{self!r} gave {rows[0]} as its first row, and {self._first[0]} before. The "
                     "function must give the same rows at every call: seed its generator inside."
                 )
-            yield Part(start, rows.shape[0], self.step(n_rows), partial(_itself, [rows]))
-            start += rows.shape[0]
+            for block in (rows[a : a + step] for a in range(0, rows.shape[0], step)):
+                yield self.part(start, block.shape[0], n_rows, list).carrying(block)
+                start += block.shape[0]
 
     def _given(self) -> Iterator[npt.NDArray[Any]]:
         """Yield the blocks that are not empty."""
@@ -257,7 +234,7 @@ class GeneratedRows(RowSource):
                 f"{self.factory!r} must return an iterator of blocks, rows × features; "
                 f"{shape_of(given)} arrived."
             )
-        return (rows for rows in map(_dense, given) if rows.shape[:1] != (0,))
+        return (rows for rows in map(dense, given) if rows.shape[:1] != (0,))
 
 
 def require_rows(shape: tuple[int, ...]) -> None:
@@ -267,34 +244,3 @@ def require_rows(shape: tuple[int, ...]) -> None:
             f"A source of rows must be two-dimensional, rows × features, and not empty; shape "
             f"{shape} arrived."
         )
-
-
-def require_numeric(dtype: np.dtype[Any], label: str) -> None:
-    """Refuse what is not real numbers."""
-    if dtype.kind in "biuf":
-        return
-    what = {
-        "O": "Python objects",
-        "U": "text",
-        "S": "bytes",
-        "c": "complex numbers",
-        "M": "dates",
-        "m": "time spans",
-        "V": "records",
-    }.get(dtype.kind, str(dtype))
-    raise InputTypeError(
-        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
-        "Convert it first, e.g. values.astype(float)."
-    )
-
-
-def _itself(rows: list[Any]) -> list[Any]:
-    return rows
-
-
-def _mapped(function: Callable[[Any], Any], part: Part) -> Iterator[Any]:
-    return (function(block.astype(np.float64)) for _, block in part.blocks())
-
-
-def _dense(block: Any) -> npt.NDArray[Any]:
-    return block.toarray() if sparse.issparse(block) else np.asarray(block)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any, ClassVar, TypeVar
 
-from ..errors import Note, collected, repeat
+from ..errors import InputError, Note, collected, repeat
 from .progress import Progress
 
 Result = TypeVar("Result")
@@ -95,6 +95,16 @@ def heard(results: Iterable[tuple[Result, list[Note]]]) -> Iterator[Result]:
     for result, notes in results:
         repeat(notes, before)
         yield result
+
+
+def unsendable(engine: str, error: BaseException) -> InputError:
+    """Return the error of data or settings that cannot be sent to where an engine works."""
+    lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip(' "')]
+    return InputError(
+        f"{engine} sends data and settings to other processes, and something cannot be sent: "
+        f"{lines[-1]}. Open files and generators cannot: give a path or an array, or leave engine "
+        "out for threads."
+    )
 
 
 def in_order(

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import copy
 import functools
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 from uuid import uuid4
 from weakref import WeakSet
 
-from ..errors import EngineError, InputError, InputTypeError, MissingExtraError, Note
-from .base import Engine, Job, Result, heard, in_order, noted
+from ..errors import (
+    EngineError,
+    InputError,
+    InputTypeError,
+    MissingExtraError,
+    Note,
+    UnalignedError,
+)
+from .base import Engine, Job, Result, heard, in_order, noted, unsendable
 from .blas import one_thread
 from .progress import Progress
 
@@ -109,12 +117,14 @@ class Cluster(Engine):
     @contextmanager
     def _sent(self, function: Job[Result], shared: Any) -> Iterator[_Sender]:
         """Give what sends items to the cluster; what is under way is cancelled after an error."""
-        sender = _Sender(self.client, function, shared)
-        try:
-            yield sender
-        except BaseException:
-            self.client.cancel(list(sender.futures), force=True)
-            raise
+        with _said(self.client):
+            sender = _Sender(self.client, function, shared)
+            try:
+                yield sender
+            except BaseException:
+                with suppress(Exception):  # a cluster that is gone has nothing to cancel
+                    self.client.cancel(list(sender.futures), force=True)
+                raise
 
 
 class _Sender:
@@ -197,6 +207,24 @@ def _combine(
     results, notes = zip(*parts, strict=True)
     total = functools.reduce(combine, results[1:], copy.deepcopy(results[0]))
     return total, [note for some in notes for note in some]
+
+
+@contextmanager
+def _said(client: Any) -> Iterator[None]:
+    """Say what happened to the cluster, and to what was sent to it, in words."""
+    try:
+        yield
+    except UnalignedError:
+        raise
+    except Exception as error:
+        # A client without a scheduler stumbles in several ways, some of them an AttributeError.
+        if client.status != "running" or type(error).__name__ == "CommClosedError":
+            raise EngineError(
+                f"The Dask cluster was closed while it was at work ({error})."
+            ) from error
+        if isinstance(error, pickle.PicklingError) or "Could not serialize" in str(error):
+            raise unsendable("A Dask cluster", error) from error
+        raise
 
 
 def _finished(future: Any) -> None:

@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..errors import EngineError, InputError, Note
-from .base import Engine, Job, Result, heard, in_order, noted
+from ..errors import EngineError, Note
+from .base import Engine, Job, Result, heard, in_order, noted, unsendable
 from .blas import available_cores
 
 
@@ -117,11 +117,6 @@ def _said() -> Iterator[None]:
             "with n_jobs=."
         ) from error
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip(' "')]
         if "pickle" not in f"{error}".lower():
             raise
-        raise InputError(
-            "engine='processes' sends data and settings to other processes, and something cannot "
-            f"be sent: {lines[-1]}. Open files and generators cannot: give a path or an array, or "
-            "leave engine out for threads."
-        ) from error
+        raise unsendable("engine='processes'", error) from error

@@ -94,7 +94,9 @@ class Progress:
         outermost = None if _AROUND.get() is self else _AROUND.set(self)
         try:
             yield task
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            if total == 1 and error.args:  # its only part has said how far it came
+                raise
             far = " ".join(word for word in (f"{task.done} of {task.total}", unit) if word)
             raise KeyboardInterrupt(
                 f"Stopped by Ctrl-C while {description}: {far} done."

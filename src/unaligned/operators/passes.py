@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import add
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from .._check import FloatArray
-from ..data.sources import Part, RowSource
+from ..data.parts import SAME_ROWS, Part
+from ..data.sources import PIECE_ROWS, RowSource
 from ..engine import Engine, Threads
+from ..errors import InputError
 from .threads import Workers
 
 Sum = TypeVar("Sum")
 # What a piece gives: a function of its rows, the place of the first, and what all share.
 Work: TypeAlias = Callable[[FloatArray, int, Any], Sum]
 
-# Rows of a piece: enough for the work to outweigh the call, and few enough to share out.
-_PIECE = 2048
+_JOBS = 4  # per worker, at the least: all have work, and a bar moves
+# Of the largest value: more than rounding can do to the mean of a column.
+_ROUNDING = 1e-10
+
+
+class Centre(NamedTuple):
+    """What the first pass over rows found: their mean, (d,), and the largest magnitude."""
+
+    mean: FloatArray
+    peak: float
+
+    @classmethod
+    def of(cls, source: RowSource) -> Centre:
+        """Return what the summary of a source says."""
+        return cls(source.summary.mean, source.summary.peak)
 
 
 class RowPasses:
@@ -31,7 +48,8 @@ class RowPasses:
     A pass is a function of a piece of rows whose results are added with `+`. On threads the
     blocks are read here one by one and their pieces shared out. Elsewhere each part of the
     source is a job: it is read there if it can be, or sent; what all pieces share is sent once
-    to each worker, and only sums come back.
+    to each worker, and only sums come back. Rows that are not those of the first pass are
+    refused: NaN at once, others because their columns sum to something else.
 
     Parameters
     ----------
@@ -39,8 +57,9 @@ class RowPasses:
         The rows.
     engine
         Where the work is done, and how far it has come; by default here.
-    mean
-        What is subtracted from every row; the mean of the source, where None.
+    centre
+        What the first pass found, and is subtracted from every row; the summary of the source,
+        where None.
 
     Examples
     --------
@@ -51,10 +70,10 @@ class RowPasses:
     """
 
     def __init__(
-        self, source: RowSource, engine: Engine | None = None, mean: FloatArray | None = None
+        self, source: RowSource, engine: Engine | None = None, centre: Centre | None = None
     ) -> None:
         self.source, self.engine = source, engine or Threads(1)
-        self.mean = source.summary.mean if mean is None else mean
+        self.mean, self.peak = Centre.of(source) if centre is None else centre
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield all rows, block by block."""
@@ -63,7 +82,9 @@ class RowPasses:
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows, (len(rows), d)."""
-        return self.source.take(rows) - self.mean
+        found: FloatArray = self.source.take(rows) - self.mean
+        _require_finite(found.sum(axis=0), repr(self.source))
+        return found
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return random rows without replacement, in random order, (n_rows, d)."""
@@ -72,6 +93,13 @@ class RowPasses:
 
     def reduce(self, function: Work[Sum], shared: Any, description: str = "reading") -> Sum:
         """Return the sum of `function(rows, start, shared)` over pieces that make up all rows."""
+        checked = partial(_with_columns, function, repr(self.source))
+        found: _Checked[Sum] = self.first(checked, shared, description)
+        self._require_same(found.columns / self.source.n_rows)
+        return found.result
+
+    def first(self, function: Work[Sum], shared: Any, description: str = "reading") -> Sum:
+        """Return what `reduce` does, of rows that nobody has read before."""
         task = self.engine.progress.task(description, self.source.n_rows, unit="rows")
         with task as advance:
             if not self.engine.remote:
@@ -80,12 +108,52 @@ class RowPasses:
             known = function, shared, self.mean
             found: Sum = self.engine.reduce(
                 _job,
-                _noting(self.source.jobs(), sizes),
+                _noting(self.source.whole(self.source.jobs(self._rows_of_a_job())), sizes),
                 add,
                 shared=known,
                 advance=lambda: advance(sizes.popleft()),
             )
             return found
+
+    def _rows_of_a_job(self) -> int:
+        """Return a block, or less where blocks are too few for all workers; whole pieces."""
+        share = math.ceil(self.source.n_rows / (_JOBS * self.engine.n_workers))
+        return min(self.source.step(None), math.ceil(share / PIECE_ROWS) * PIECE_ROWS)
+
+    def _require_same(self, means: FloatArray) -> None:
+        """Refuse centred rows whose columns have other means than 0, rounding aside."""
+        column = int(np.abs(means).argmax())
+        if abs(means[column]) > _ROUNDING * self.peak:
+            before = self.mean[column]
+            raise InputError(
+                f"{self.source!r} gave other rows than before: the mean of column {column} is "
+                f"{before + means[column]:.10g}, and was {before:.10g}. {SAME_ROWS}"
+            )
+
+
+class _Checked(NamedTuple, Generic[Sum]):
+    """A sum over rows, and the sums of their columns, (d,)."""
+
+    result: Sum
+    columns: FloatArray
+
+    def __add__(self, other: _Checked[Sum]) -> _Checked[Sum]:  # type: ignore[override]
+        return _Checked(add(self.result, other.result), self.columns + other.columns)
+
+
+def _with_columns(
+    function: Work[Sum], label: str, rows: FloatArray, start: int, shared: Any
+) -> _Checked[Sum]:
+    """Return what a function gives of rows, with the sums of their columns."""
+    columns: FloatArray = np.ones(rows.shape[0]) @ rows  # `sum` takes ten times as long
+    _require_finite(columns, f"{label} after {start} rows")
+    return _Checked(function(rows, start, shared), columns)
+
+
+def _require_finite(sums: FloatArray, label: str) -> None:
+    """Refuse rows with NaN or infinity, by the sums of their columns."""
+    if not np.isfinite(sums).all():
+        raise InputError(f"{label} gave NaN or infinity, and none before. {SAME_ROWS}")
 
 
 def over_blocks(
@@ -144,7 +212,7 @@ def _job(known: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:
 
 def _pieces(block: FloatArray) -> list[slice]:
     n = block.shape[0]
-    return [slice(a, min(a + _PIECE, n)) for a in range(0, n, _PIECE)]
+    return [slice(a, min(a + PIECE_ROWS, n)) for a in range(0, n, PIECE_ROWS)]
 
 
 def _noting(jobs: Iterator[tuple[int, Any]], sizes: deque[int]) -> Iterator[Any]:

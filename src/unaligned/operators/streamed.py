@@ -15,7 +15,7 @@ from ..engine import Engine
 from .bandwidth import Scale, checked_scale
 from .base import PSDOperator
 from .gaussian import GaussianAffinity
-from .passes import RowPasses
+from .passes import Centre, RowPasses
 from .points import few_features, padded, require_representable, squared_norms
 from .sampling import reference_count, sampled_median
 
@@ -160,13 +160,13 @@ def streamed_affinity(
 def _centred(source: RowSource, engine: Engine | None) -> RowPasses:
     """Return passes over rows that can be squared; changed rows are averaged where they are."""
     if isinstance(source, MappedRows):
-        zero = np.zeros(source.n_features)
-        sums, peak = RowPasses(source, engine, zero).reduce(_moments, None, "mean")
-        mean = sums / source.n_rows
+        unknown = Centre(np.zeros(source.n_features), 0.0)
+        sums, peak = RowPasses(source, engine, unknown).first(_moments, None, "mean")
+        centre = Centre(sums / source.n_rows, peak)
     else:
-        mean, peak = source.summary.mean, source.summary.peak
-    require_representable(peak, smallest=0.0)
-    return RowPasses(source, engine, mean)
+        centre = Centre.of(source)
+    require_representable(centre.peak, smallest=0.0)
+    return RowPasses(source, engine, centre)
 
 
 class _Moments(NamedTuple):

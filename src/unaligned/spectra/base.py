@@ -124,6 +124,9 @@ class EigenSolver(ABC):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of `operator`."""
 
+    def require_memory(self, n_samples: int) -> None:  # noqa: B027
+        """Refuse more rows than there is memory for; most solvers get by with what there is."""
+
 
 def descending(eigenvalues: FloatArray) -> FloatArray:
     """Sort eigenvalues from large to small and clip them at 0."""

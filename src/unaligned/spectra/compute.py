@@ -110,6 +110,8 @@ def _compute(
 ) -> Signature:
     k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
     require_enough(k, dataset)
+    with about(dataset.label):
+        settings.eigen_solver.require_memory(dataset.n_samples)
     started = time.perf_counter()
     for_scale = dataset.generator(seed).spawn(1)[0]
     operator, aside = _operator(dataset, settings, for_scale, engine)

@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._check import FloatArray
+from ..data.memory import available_memory
+from ..errors import InputError
 from ..operators.base import PSDOperator
 from .base import Accuracy, EigenSolver, Spectrum, descending, rounding_error
 
@@ -28,6 +30,16 @@ class Exact(EigenSolver):
     """
 
     name: ClassVar[str] = "exact"
+
+    def require_memory(self, n_samples: int) -> None:
+        """Refuse rows whose N×N matrix and the copy that LAPACK overwrites do not fit."""
+        needed, there = 16 * n_samples**2, available_memory()
+        if needed > there:
+            raise InputError(
+                f"solver='exact' forms the matrix of all {n_samples} rows twice, "
+                f"{needed / 2**30:.1f} GiB, and {there / 2**30:.1f} GiB are available. Use "
+                "solver='auto', whose values have an error bound, or take a subsample of the rows."
+            )
 
     def solve(
         self,

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ... import _check
 from ...errors import FileError, InputError, UnalignedError, UnalignedWarning
 from ..memory import available_memory
-from ..sources import Part, RowSource, SlicedRows
+from ..parts import Part
+from ..sources import RowSource, SlicedRows
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
 _LARGE = 1 << 28
@@ -236,7 +237,8 @@ class ChosenRows(RowSource):
         for part in self.source.parts(n_rows):
             mask = self.mask[part.start : part.start + part.n_rows]
             kept = int(mask.sum())
-            yield Part(start, kept, part.step, partial(_kept, part, mask))
+            if kept:
+                yield self.part(start, kept, part.step, partial(_kept, part, mask))
             start += kept
 
 
