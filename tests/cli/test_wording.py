@@ -52,6 +52,7 @@ def test_options_are_said_as_they_are_typed(python, shell):
         "Its solver and tol are those of a solver's settings",
         "has the tags kind=scan",
         "store.n_eigenvalues is 5",
+        "columns=(first, second) and kind=[not a literal]",
     ],
 )
 def test_what_is_no_option_stays_as_it_is(message):

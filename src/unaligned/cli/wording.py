@@ -65,10 +65,13 @@ def _typed(part: re.Match[str], flags: Mapping[str, Flag]) -> str | None:
     name, value = part["name"] or part["word"], part["value"]
     if name is None:
         return None
-    if name in flags:
-        return _with_value(name, value, flags)
-    if value is not None and "option" in flags and name in _distance_options():
-        return f"{flags['option'].on} {name}={_literal(value)}"
+    try:
+        if name in flags:
+            return _with_value(name, value, flags)
+        if value is not None and "option" in flags and name in _distance_options():
+            return f"{flags['option'].on} {name}={_literal(value)}"
+    except (ValueError, SyntaxError):  # words that only look like an option and its value
+        return None
     return None
 
 
