@@ -82,7 +82,7 @@ def test_plain_loops_take_points_out_of_sight(recwarn):
     assert not recwarn
 
 
-@pytest.mark.parametrize(("n_rows", "loaded"), [(1000, False), (1001, True)])
+@pytest.mark.parametrize(("n_rows", "loaded"), [(500, False), (501, True)])
 def test_few_points_need_no_numba(n_rows, loaded):
     code = (
         "import sys, numpy as np, unaligned as ua;"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import eigh, eigvalsh
+from numpy.linalg import eigh, eigvalsh  # NumPy's: its BLAS is the one with threads here
 from scipy.linalg import norm as scaled_norm
 from scipy.linalg.lapack import dpotrf, dsygst
 
@@ -15,6 +15,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
+from ..engine import one_blas
 from ..errors import InputError, NotApplicableError
 from ..operators.affinity import KernelSettings
 from ..spectra.compute import operator_of
@@ -56,12 +57,13 @@ class AlignedDistance(Distance):
 
     def describe(self, dataset: Dataset, seed: int) -> Any:
         """Return what `compare` needs of W + γI, (N, N)."""
-        W = operator_of(dataset, self.kernel)[0].to_dense()
         gamma = self.gamma
         if gamma is None:
             gamma = 0.0 if dataset.kind == "spd" else 1e-8
-        W[np.diag_indices_from(W)] += gamma
-        return self.transform(W, dataset.label)
+        with one_blas():
+            W = operator_of(dataset, self.kernel)[0].to_dense()
+            W[np.diag_indices_from(W)] += gamma
+            return self.transform(W, dataset.label)
 
     def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
@@ -87,7 +89,8 @@ class AlignedDistance(Distance):
                 f"distance {self.name!r} does not apply: it compares row i with row i, and the "
                 f"datasets have {sizes[0]} and {sizes[1]} rows."
             )
-        return self.between(first, second)
+        with one_blas():
+            return self.between(first, second)
 
     @abstractmethod
     def between(self, first: Any, second: Any) -> float:
@@ -170,7 +173,7 @@ class AffineInvariant(AlignedDistance):
         (W1, scale1), (W2, scale2) = first, second
         factor, _ = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
         reduced, _ = dsygst((W2 - W1).T, factor, lower=1, overwrite_a=1)
-        ratios = eigvalsh(reduced, lower=True, check_finite=False, overwrite_a=True)
+        ratios = eigvalsh(reduced)  # reads the lower half
         logarithms = 2.0 * np.arctanh(np.clip(ratios, -_NEXT_TO_ONE, _NEXT_TO_ONE))
         return float(np.linalg.norm(logarithms + scale2 - scale1))
 

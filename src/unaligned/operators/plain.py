@@ -1,7 +1,7 @@
 """The hot loops of `kernels` for few points, by NumPy and SciPy.
 
-Numba takes half a second to load, which is most of what a script with small tables does. For a
-thousand points these are a few milliseconds slower, some hundredths of the eigenvalues' time.
+Numba takes half a second to load, which is most of what a script with small tables does. For
+some hundred points these are a few milliseconds slower, some hundredths of the eigenvalues' time.
 """
 
 from __future__ import annotations

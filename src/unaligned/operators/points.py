@@ -32,9 +32,9 @@ _VERY_SPARSE = 0.01
 # and differences are taken. Dense: measured, up to here rounding of the solver covers it. Sparse
 # points are far dearer by differences; up to there it costs 1e-8 in LES.
 _CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
-# Up to here `plain` takes 0.2-16 ms more than the compiled loops (d=4 and 16, a busy machine),
-# beside 300 ms for the eigenvalues of 1000 points; loading Numba takes 450 ms.
-_FEW_POINTS = 1000
+# Up to here `plain` takes a few milliseconds more than the compiled loops; loading Numba takes
+# 450. At 1000 points it would be 20 ms, half of what an operator takes.
+_FEW_POINTS = 500
 _TILE_ROWS = 1024
 _TILE_BYTES = 1 << 26
 _PAIR_BYTES = 1 << 24  # of differences of single pairs, at a time
