@@ -21,12 +21,11 @@ from ..spectra._sensitivity import slopes
 from ..spectra._stream import HELD_ROWS, SAMPLE_ROWS
 from ._timing import timed
 
-_ROWS = (4096, 12_288)  # timed, the fewer the more landmarks there are
+_ROWS = 12_288  # timed; of fewer the calls themselves show
 _ROWS_PER_THREAD = 2048  # a thread takes so many at a time
-_WORK = 1e9  # multiply-adds
-_REFERENCES = 2048
-_PAIRS = (1 << 21, 1 << 24)
-_SLOPE_ROWS = 320
+_REFERENCES = 4096
+_PAIRS = (1 << 22, 1 << 26)
+_SLOPE_ROWS = 640
 _LARGE_ROWS = 2048  # a matrix of 32 MiB, which no cache holds
 _SMALL_ROWS = 640
 _CACHE_BYTES = 1 << 24
@@ -51,8 +50,7 @@ class Rates(NamedTuple):
 def measure(sample: Dataset, n_rows: int, bandwidth: str | float, rank: int) -> Rates:
     """Return what the passes of a stream of N rows with so many landmarks take here."""
     rng = np.random.default_rng(3)
-    wanted = max(np.clip(_WORK / rank**2, *_ROWS), rank, _ROWS_PER_THREAD * thread_count())
-    size = min(int(wanted), sample.n_samples)
+    size = min(max(_ROWS, rank, _ROWS_PER_THREAD * thread_count()), sample.n_samples)
     rank = min(rank, size)
     rows = sample.subsample(size, rng)
     prepared = rows.prepared()

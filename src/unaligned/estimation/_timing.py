@@ -15,7 +15,7 @@ def timed(function: Callable[[], Result], *, repeats: int = 3) -> tuple[float, R
     """Return the seconds that a call takes, the middle one of a few, and what the last returned.
 
     Of two the quicker one: the first may compile, or something else may come between. The
-    timed of many would belong to a machine that does nothing else, and the truth may not.
+    quickest of many would belong to a machine that does nothing else, and the truth may not.
 
     Examples
     --------

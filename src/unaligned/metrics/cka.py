@@ -36,6 +36,8 @@ class Kernel:
         The row sums of the matrix, (N,), without its diagonal where debiased.
     diagonal
         The diagonal of the matrix, (N,), where debiased.
+    square
+        Σᵢⱼ Kᵢⱼ², where it came along with the sums.
     norm
         HSIC of the kernel with itself.
     """
@@ -45,6 +47,7 @@ class Kernel:
     rate: float
     sums: FloatArray
     diagonal: FloatArray
+    square: float | None = None
     norm: float = 0.0
 
 
@@ -143,15 +146,16 @@ class CKA(DataDistance):
                 "more are duplicates. Use kernel='linear', or remove the duplicates in all "
                 "datasets."
             )
-        rate, sums = 0.5 / width**2, np.zeros(len(points))
+        rate, sums, square = 0.5 / width**2, np.zeros(len(points)), 0.0
         with Workers() as workers:
             for rows, columns in _upper(len(points)):
                 tile = cloud.gaussian(rows, columns, rate, workers)
                 sums[rows] += tile.sum(axis=1)
                 if rows != columns:
                     sums[columns] += tile.sum(axis=0)
+                square += _share(rows, columns) * float(np.vdot(tile, tile))
         diagonal = np.full(len(points), float(self.debiased))
-        return Kernel(points, cloud, rate, sums - diagonal, diagonal)
+        return Kernel(points, cloud, rate, sums - diagonal, diagonal, square)
 
     def _hsic(self, K: Kernel, L: Kernel) -> float:
         r"""Return tr(KHLH), or with `debiased` n(n - 3) times the unbiased estimate.
@@ -171,6 +175,8 @@ class CKA(DataDistance):
 def _inner_product(K: Kernel, L: Kernel) -> float:
     r"""Return Σᵢⱼ Kᵢⱼ Lᵢⱼ: :math:`\|X^T Y\|_F^2` for linear kernels of few features."""
     (n, d), e = K.points.shape, L.points.shape[1]
+    if L is K and K.square is not None:
+        return K.square
     if K.cloud is None and d * e <= n * (d + e):
         product = K.points.T @ L.points
         return float(np.vdot(product, product))
@@ -179,8 +185,13 @@ def _inner_product(K: Kernel, L: Kernel) -> float:
         for rows, columns in _upper(n):
             left = _tile(K, rows, columns, workers)
             right = left if L is K else _tile(L, rows, columns, workers)
-            total += (1.0 if rows == columns else 2.0) * float(np.vdot(left, right))
+            total += _share(rows, columns) * float(np.vdot(left, right))
     return total
+
+
+def _share(rows: slice, columns: slice) -> float:
+    """Return how often a tile on or above the diagonal stands in the whole matrix."""
+    return 1.0 if rows == columns else 2.0
 
 
 def _tile(K: Kernel, rows: slice, columns: slice, workers: Workers) -> FloatArray:
