@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from .. import _check
@@ -29,6 +31,19 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> list[Any]:
+    """Return the BLAS libraries that are loaded.
+
+    To look for them takes some milliseconds, and only an import brings new ones: so they are
+    looked for once for every number of modules.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return found
+
+
 class _Held:
     """Holds BLAS libraries to one thread each.
 
@@ -47,14 +62,12 @@ class _Held:
         self.before: list[tuple[Any, int]] = []
 
     def enter(self) -> None:
-        from threadpoolctl import ThreadpoolController
-
         with self.lock:
             self.inside += 1
             if self.inside > 1:
                 return
-            libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-            self.before = [(lib, lib.num_threads) for lib in self.chosen(libraries)]
+            libraries = self.chosen(_libraries(len(sys.modules)))
+            self.before = [(lib, lib.num_threads) for lib in libraries]
             for library, _ in self.before:
                 library.set_num_threads(1)
 
