@@ -26,7 +26,7 @@ TINY = {"n_samples": 60, "n_eigenvalues": 20, "scales": (0.4, 1.0), "rounds": 5}
 SMALL = {
     "tori": Tori(**TINY),
     "scaling": Scaling(sizes=(60,), n_eigenvalues=20, rounds=5),
-    "topology": Topology(n_samples=60, n_landmarks=30, n_eigenvalues=20, scales=(0.4,)),
+    "topology": Topology(n_samples=60, n_eigenvalues=20, scales=(0.4,)),
     "aligned": Aligned(n_samples=20, scales=(0.4,)),
     "sensitivity": Sensitivity(
         n_samples=100, n_eigenvalues=20, eigenvalues=(20,), sizes=(50, 150), scales=(0.4,)

@@ -157,9 +157,7 @@ def test_quick_and_full_differ_in_what_the_text_says():
 
 @pytest.fixture(scope="module")
 def topology(tmp_path_factory):
-    small = Topology(
-        n_trials=1, n_samples=120, n_landmarks=40, n_eigenvalues=60, scales=(0.2, 0.6, 1.0)
-    )
+    small = Topology(n_trials=1, n_samples=120, n_eigenvalues=60, scales=(0.2, 0.6, 1.0))
     return reproduce(small, tmp_path_factory.mktemp("topology"), progress=False)
 
 
@@ -174,11 +172,6 @@ def test_topology_compares_les_with_three_bottleneck_distances(topology):
 def test_one_trial_has_no_bands(topology):
     figure = topology.experiment.draw(topology.table)
     assert figure.get_supxlabel() == "N = 120 points of each torus"
-
-
-def test_topology_says_that_cavities_are_those_of_landmarks(topology):
-    titles = [axes.get_title() for axes in topology.experiment.draw(topology.table).axes]
-    assert "H₂ bottleneck, 40 of 120 points" in titles
 
 
 def test_of_the_bottlenecks_no_trend_is_claimed(topology):
