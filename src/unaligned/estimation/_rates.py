@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.sources import ArrayRows
 from ..operators.base import PSDOperator
-from ..operators.passes import RowPasses
+from ..operators.passes import RowPasses, Work
 from ..operators.sampling import PAIRS, MedianEstimate, reference_count, sampled_median
 from ..operators.streamed import CrossKernel
 from ..operators.threads import thread_count
@@ -62,20 +62,29 @@ def measure(sample: Dataset, n_rows: int, bandwidth: str | float, rank: int) -> 
     scale = float(np.square(points).sum(axis=1).mean()) * 4.0 or 1.0
     basis = Basis(CrossKernel(points[:rank].copy(), scale), np.eye(rank))
     known = Broadcast(basis, np.ones(rank), np.ones(rank), n_drawn=max(rank, 32))
-    sums, _ = timed(lambda: passes.reduce(kernel_sums, known))
-    third, _ = timed(lambda: passes.reduce(gather, known))
+    sums, third = (_per_row(passes, work, known) for work in (kernel_sums, gather))
     held, _ = timed(lambda: Held.of(basis, points[: size // 4]))
     gram = np.eye(rank) + 1e-3 * rng.normal(size=(rank, rank))
     small, _ = timed(lambda: np.linalg.eigvalsh(gram + gram.T))
     spectrum, _ = timed(lambda: slopes(points[:_SLOPE_ROWS], scale, 1, 1e-8))
     return Rates(
         size,
-        (reading + 2.0 * sums + third) / size,
+        reading / size + 2.0 * sums + third,
         _scale_seconds(passes, points, n_rows) if bandwidth == "median" else 0.0,
         held * HELD_ROWS / (size // 4) + small,
         spectrum / min(_SLOPE_ROWS, size) ** 3,
         _memory(rank, sample.n_features),
     )
+
+
+def _per_row(passes: RowPasses, work: Work[Any], known: Broadcast) -> float:
+    """Return the seconds of one row of a pass over many, without those of its beginning."""
+    size, few = passes.source.n_rows, max(passes.source.n_rows // 3, 1)
+    fewer = RowPasses(ArrayRows(passes.source.take(np.arange(few))))
+    less, _ = timed(lambda: fewer.reduce(work, known))
+    more, _ = timed(lambda: passes.reduce(work, known))
+    mean = more / size
+    return float(np.clip((more - less) / max(size - few, 1), 0.5 * mean, mean))
 
 
 def _scale_seconds(passes: RowPasses, points: FloatArray, n_rows: int) -> float:
