@@ -22,7 +22,7 @@ from ..spectra.compute import operator_of
 from .base import Distance
 from .imd import TIMES, require_powers
 
-_NEXT_TO_ONE = 1.0 - np.finfo(float).epsneg
+_NEAR_ONE, _NEXT_TO_ONE = 1.0 - 1e-12, 1.0 - np.finfo(float).epsneg
 _MADE = {"spd": "a matrix taken as it is", "graph": "the heat kernel of a graph"}
 NORMS = {"frobenius": 2, "nuclear": 1, "spectral": np.inf}
 
@@ -151,31 +151,35 @@ class AffineInvariant(AlignedDistance):
     another number, so the generalised eigenvalues are used. Those of (W₂, W₁) themselves leave
     four digits to operators of condition 10⁸, as small ones are lost beside large ones; so they
     are taken from η = (μ - 1) / (μ + 1), the eigenvalues of (W₂ - W₁, W₂ + W₁), which lie
-    between -1 and 1 and keep both ends: log μ = 2 artanh η. The geometric means of both spectra
-    are taken out first, so that μ lies around 1 whatever the units. A Cholesky factor per
-    dataset and one eigenvalue problem per pair, O(N³) each.
+    between -1 and 1 and keep both ends: log μ = 2 artanh η. The mean diagonals are taken out
+    first, so that μ lies around 1 whatever the units. One eigenvalue problem, O(N³), per pair.
     """
 
     name: ClassVar[str] = "affine-invariant"
     summary: ClassVar[str] = "affine-invariant distance of aligned operators"
 
-    def transform(self, W: FloatArray, label: str) -> tuple[FloatArray, float]:
-        """Return the operator over the geometric mean of its eigenvalues, and the mean's log."""
-        factor, failed = dpotrf(W.T, lower=1, clean=0)
-        if failed:
+    def transform(self, W: FloatArray, label: str) -> tuple[FloatArray, float, str]:
+        """Return the operator over its mean diagonal, the logarithm of that, and its label."""
+        unit = float(np.trace(W)) / len(W)
+        if not unit > 0:
             raise _not_positive(eigvalsh(W)[0], label)
-        scale = 2.0 * float(np.log(np.diagonal(factor)).mean())
-        W *= np.exp(-scale)
-        return W, scale
+        W /= unit
+        return W, float(np.log(unit)), label
 
-    def between(self, first: tuple[FloatArray, float], second: tuple[FloatArray, float]) -> float:
+    def between(
+        self, first: tuple[FloatArray, float, str], second: tuple[FloatArray, float, str]
+    ) -> float:
         """Return the norm of the logarithms of the generalised eigenvalues."""
-        (W1, scale1), (W2, scale2) = first, second
-        factor, _ = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
+        W1, W2 = first[0], second[0]
+        factor, failed = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            _require_positive(first, second)
         reduced, _ = dsygst((W2 - W1).T, factor, lower=1, overwrite_a=1)
         ratios = eigvalsh(reduced)  # reads the lower half
+        if np.abs(ratios).max() > _NEAR_ONE:  # one of them is singular, or next to it
+            _require_positive(first, second)
         logarithms = 2.0 * np.arctanh(np.clip(ratios, -_NEXT_TO_ONE, _NEXT_TO_ONE))
-        return float(np.linalg.norm(logarithms + scale2 - scale1))
+        return float(np.linalg.norm(logarithms + second[1] - first[1]))
 
 
 @dataclass(frozen=True)
@@ -261,6 +265,14 @@ def _norm(powers1: FloatArray, powers2: FloatArray, C: FloatArray, norm: str) ->
         return float(np.linalg.norm((powers1[:, None] - powers2) * C))
     difference = np.diag(powers1) - (C * powers2) @ C.T
     return float(np.linalg.norm(eigvalsh(difference), NORMS[norm]))
+
+
+def _require_positive(*operators: tuple[FloatArray, float, str]) -> None:
+    """Refuse operators that are singular but for rounding."""
+    for W, log_unit, label in operators:
+        eigenvalues = eigvalsh(W)
+        if eigenvalues[0] <= len(W) * np.finfo(float).eps * eigenvalues[-1]:
+            raise _not_positive(float(eigenvalues[0] * np.exp(log_unit)), label)
 
 
 def _not_positive(smallest: float, label: str) -> InputError:
