@@ -75,9 +75,9 @@ def estimate(
     The solver is run on parts of the data, of 2400 rows at the most; what it took, and how many
     landmarks or columns it needed, is carried over to all rows by the operation counts that
     `solver="auto"` goes by, and products by the numbers that a matrix stores. For data that is
-    read by blocks the passes over rows and pairs are timed on a few thousand rows, and reading
-    on one block. About a tenth of a run of seconds or more, a third of a shorter one; mostly
-    within a factor of two.
+    read by blocks the passes over rows and pairs are timed on some thousand rows, and reading
+    on one block. Takes a second or two where the run takes minutes, and as long as one that is
+    over in half a second; mostly within a factor of two.
 
     Parameters
     ----------
