@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..operators.affinity import CHECKABLE
 from ..operators.bandwidth import EXACT_PAIRS
 from ..operators.graph import HeatKernel
 from ..operators.memory import storage_for
 from ..operators.metric import is_euclidean
+from ..operators.robust import REFERENCES
 from ..spectra._stream import SAMPLE_ROWS
 from ..spectra.auto import (
     ORTHOGONAL_COST,
@@ -26,7 +28,7 @@ from ..spectra.auto import (
 )
 from ..spectra.base import EigenSolver
 from ..spectra.exact import Exact
-from ..spectra.krylov import Krylov
+from ..spectra.krylov import Krylov, default_columns
 from ..spectra.landmarks import Landmarks, default_budget
 from . import _memory
 from ._probes import PROBE_ROWS, Part, Probe, Sample, n_weights
@@ -39,7 +41,6 @@ from ._rates import (
 )
 from ._timing import timed
 
-_CHECKED = 5000  # up to here weights and distances are tested for positivity
 # A stream reads all rows for their mean, for σ², and in three passes; and draws three samples.
 _READ, _DRAWN = 5, 3
 _WIDE = 512  # columns at a time where a diagonal is wanted
@@ -67,7 +68,6 @@ def in_memory(sample: Sample) -> Foreseen:
     choice = choose(n, k, definite=_definite(sample), tiled=tiled)
     solver = choice.solver if wanted.name == "auto" else wanted
     found = None
-    building = 0.0
     if isinstance(wanted, Landmarks) or (wanted.name == "auto" and choice.affordable):
         most = math.inf if isinstance(wanted, Landmarks) else choice.affordable
         found = _by_landmarks(sample, wanted, most)
@@ -80,7 +80,7 @@ def in_memory(sample: Sample) -> Foreseen:
         last = _by_rows(sample)
         found = last._replace(seconds=found.seconds + last.seconds, reason=found.reason)
     reading = 2 * sample.n * sample.reading[0] + sample.reading[1]
-    around = building + _operator_seconds(sample) + reading + _AROUND
+    around = _operator_seconds(sample) + reading + _AROUND
     return found._replace(seconds=found.seconds + around)
 
 
@@ -172,7 +172,7 @@ def _by_products(sample: Sample, solver: EigenSolver, tiled: bool) -> Foreseen:
 
 def _budget(solver: Krylov, k: int) -> int:
     """Return the most columns that `krylov` takes."""
-    return solver.max_columns or max(10 * k, 1000)
+    return solver.max_columns or default_columns(k)
 
 
 def _trace_seconds(part: Part, growth: float) -> float:
@@ -223,7 +223,7 @@ def _definite(sample: Sample) -> bool:
     if _gaussian(sample):
         return True
     checked = sample.dataset.kind in ("distances", "affinity")
-    if checked and sample.n > _CHECKED:
+    if checked and sample.n > CHECKABLE:
         return False
     return bool(sample.part(min(sample.n, 300)).operator.definite)
 
@@ -236,7 +236,7 @@ def _operator_seconds(sample: Sample) -> float:
     seconds = [part.seconds for part in parts]
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
         *prices, full = (
-            n * min(n, _memory.ROBUST_ROWS) ** 2.0
+            n * min(n, REFERENCES) ** 2.0
             if sample.settings.kernel.robust
             else min(n**2, 3.0 * EXACT_PAIRS)
             for n in (parts[0].n_rows, parts[1].n_rows, sample.n)

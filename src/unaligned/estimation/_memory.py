@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..operators.metric import is_euclidean
+from ..operators.robust import REFERENCES
 from ._probes import Sample, n_weights
 
 _KEPT_BYTES = 1 << 26  # what an exact median keeps at the most
 _LEAST = 1 << 20
 _COPIES = 4  # of points in memory: as float64, centred, by blocks
-ROBUST_ROWS = 2000  # with which outliers are looked for
 _WIDE = 512
 _SPARE_COLUMNS = 192  # with which krylov looks for what it missed
 
@@ -48,6 +48,6 @@ def _operator(sample: Sample) -> int:
         return max(5 * 8 * sample.n * min(sample.n, _WIDE), _LEAST)
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
         copies = _COPIES * 8 * sample.n * sample.dataset.n_features
-        outlying = 7 * 8 * min(sample.n, ROBUST_ROWS) ** 2 if sample.settings.kernel.robust else 0
+        outlying = 7 * 8 * min(sample.n, REFERENCES) ** 2 if sample.settings.kernel.robust else 0
         return max(min(8 * sample.n**2, _KEPT_BYTES) + copies, outlying, _LEAST)
     return max(2 * _matrix(sample, False), _LEAST)

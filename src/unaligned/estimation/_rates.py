@@ -9,7 +9,7 @@ import numpy as np
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..data.sources import ArrayRows
+from ..data.sources import PIECE_ROWS, ArrayRows
 from ..operators.base import PSDOperator
 from ..operators.passes import RowPasses, Work
 from ..operators.sampling import PAIRS, MedianEstimate, reference_count, sampled_median
@@ -17,12 +17,11 @@ from ..operators.streamed import CrossKernel
 from ..operators.threads import thread_count
 from ..spectra._basis import Basis
 from ..spectra._passes import Broadcast, Held, gather, kernel_sums
-from ..spectra._sensitivity import slopes
+from ..spectra._sensitivity import sample_rows, slopes
 from ..spectra._stream import HELD_ROWS, SAMPLE_ROWS
 from ._timing import timed
 
 _ROWS = 12_288  # timed; of fewer the calls themselves show
-_ROWS_PER_THREAD = 2048  # a thread takes so many at a time
 _REFERENCES = 4096
 _PAIRS = (1 << 22, 1 << 26)
 _SLOPE_ROWS = 640
@@ -43,14 +42,14 @@ class Rates(NamedTuple):
 
     def seconds(self, n_rows: int, n_eigenvalues: int) -> float:
         """Return the seconds of N rows, but for the choice of landmarks."""
-        sampled = max(1000, 4 * n_eigenvalues) ** 3 * self.slope if self.scale else 0.0
+        sampled = sample_rows(n_eigenvalues) ** 3 * self.slope if self.scale else 0.0
         return n_rows * self.per_row + self.scale + self.fixed + sampled
 
 
 def measure(sample: Dataset, n_rows: int, bandwidth: str | float, rank: int) -> Rates:
     """Return what the passes of a stream of N rows with so many landmarks take here."""
     rng = np.random.default_rng(3)
-    size = min(max(_ROWS, rank, _ROWS_PER_THREAD * thread_count()), sample.n_samples)
+    size = min(max(_ROWS, rank, PIECE_ROWS * thread_count()), sample.n_samples)
     rank = min(rank, size)
     rows = sample.subsample(size, rng)
     prepared = rows.prepared()

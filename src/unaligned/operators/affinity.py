@@ -24,7 +24,7 @@ from .points import PointCloud, Points, require_representable
 Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
 
 # Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.
-_CHECKABLE = 5000
+CHECKABLE = 5000
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def is_positive(matrix: FloatArray) -> bool:
     (True, False)
     """
     n_samples = matrix.shape[0]
-    if n_samples > _CHECKABLE:
+    if n_samples > CHECKABLE:
         return False
     largest = float(np.abs(np.diagonal(matrix)).max())
     return _factorises(matrix, n_samples * np.finfo(np.float64).eps * largest)

@@ -23,7 +23,7 @@ FAR = 4.0
 # of the upper quarter, and by a factor of 10 at least. Clean digits and CytoTree stay below.
 NOVEL_SPREADS, NOVEL_DECADES = 7.0, 1.0
 _RIDGE = 1e-8
-_REFERENCES = 2000
+REFERENCES = 2000
 _ROUNDS = 3
 _FEWEST = 20  # no telling what is usual among fewer rows
 _BLOCK = 4096
@@ -105,9 +105,9 @@ def _beyond_bulk(scores: FloatArray) -> npt.NDArray[np.bool_]:
 
 def _choose(n_samples: int) -> npt.NDArray[np.int64]:
     """Return the reference rows: all, or a fixed random choice, so that data decides alone."""
-    if n_samples <= _REFERENCES:
+    if n_samples <= REFERENCES:
         return np.arange(n_samples)
-    return np.sort(np.random.default_rng(0).choice(n_samples, _REFERENCES, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n_samples, REFERENCES, replace=False))
 
 
 def _squared(points: Any, chosen: Any, step: int = _BLOCK) -> Iterator[FloatArray]:

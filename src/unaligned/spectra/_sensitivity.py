@@ -23,6 +23,11 @@ _NARROW = 0.01  # relative: up to here the slope says how far a value moves
 _TOLD = 0.1  # a movement of LES beyond which the user is told: that between seeds of small data
 
 
+def sample_rows(n_eigenvalues: int) -> int:
+    """Return how many rows the effect of σ² on K eigenvalues is read off."""
+    return max(_SAMPLE_ROWS, 4 * n_eigenvalues)
+
+
 def slopes(
     points: FloatArray, sigma_squared: float, n_eigenvalues: int, gamma: float
 ) -> FloatArray:
@@ -91,7 +96,7 @@ def with_scale_error(
     affinity = operator.affinity if isinstance(operator, DiffusionOperator) else operator
     if scale is None or not error > 0 or not hasattr(affinity, "sample"):
         return spectrum
-    points = affinity.sample(max(_SAMPLE_ROWS, 4 * spectrum.n_eigenvalues), rng)
+    points = affinity.sample(sample_rows(spectrum.n_eigenvalues), rng)
     relative = _STANDARD_ERRORS * error / scale
     moved = _moved(points, scale, relative, spectrum.n_eigenvalues, gamma)
     bound = float(np.linalg.norm(moved))

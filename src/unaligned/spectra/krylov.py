@@ -98,7 +98,7 @@ class Krylov(EigenSolver):
         """Do as `solve`, but leave it to the caller to look at `stats["converged"]`."""
         n, k = operator.n_samples, min(n_eigenvalues, operator.n_samples)
         width = min(n, self.block_size or default_block_size(k))
-        limit = min(n, self.max_columns or max(10 * k, 1000))
+        limit = min(n, self.max_columns or default_columns(k))
         # Pages of the buffer that are never written cost nothing.
         capacity = min(n, limit + width + PROBE_WIDTH * PROBE_STEPS)
         basis = BlockLanczos(operator, np.empty((n, capacity), order="F"), width, rng)
@@ -114,6 +114,11 @@ class Krylov(EigenSolver):
                 return judge.finished(spectrum)
             # A check costs O(m² b), which is nothing beside O(N² b) until m nears N.
             check_at = int((1.08 + 0.3 * basis.columns / n) * basis.columns) + 1
+
+
+def default_columns(n_eigenvalues: int) -> int:
+    """Return the most columns taken where nothing else is said: max(1000, 10 K)."""
+    return max(1000, 10 * n_eigenvalues)
 
 
 def default_block_size(n_eigenvalues: int) -> int:
