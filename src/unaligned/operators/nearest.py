@@ -162,7 +162,7 @@ def _checked(points: Points) -> Points:
     return _filled(values)
 
 
-def _filled(points: Points) -> Points:
+def _filled(points: Any) -> Points:
     """Return sparse points filled in, so that they can be centred, if memory suffices."""
     if sparse.issparse(points) and fits_into_memory(8 * points.shape[0] * points.shape[1]):
         return np.asarray(points.toarray())
@@ -191,7 +191,7 @@ def _first_copies(points: Points, count: int) -> IndexArray:
     return np.array(kept)
 
 
-def _row_bytes(points: Points) -> Iterator[bytes]:
+def _row_bytes(points: Any) -> Iterator[bytes]:
     if sparse.issparse(points):
         for start, stop in zip(points.indptr[:-1], points.indptr[1:], strict=True):
             yield points.indices[start:stop].tobytes() + points.data[start:stop].tobytes()
