@@ -15,7 +15,8 @@ from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..errors import DegenerateDataError, InputError, about
 from ..operators.bandwidth import median_distance
-from ..operators.points import LARGEST, SMALLEST, PointCloud, require_representable, squared_norms
+from ..operators.points import LARGEST, SMALLEST, PointCloud, require_representable
+from ..operators.rows import squared_norms
 from .base import Distance
 
 # Up to here `cdist` is no dearer than a matrix product, and differences have no cancellation.

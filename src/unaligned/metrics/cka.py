@@ -14,7 +14,8 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..errors import DegenerateDataError
-from ..operators.points import PointCloud, squared_norms
+from ..operators.points import PointCloud
+from ..operators.rows import squared_norms
 from ..operators.threads import Workers
 from ._points import (
     DataDistance,

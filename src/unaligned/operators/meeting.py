@@ -12,7 +12,8 @@ import numpy as np
 
 from .._check import FloatArray, IndexArray
 from .passes import numbers_from
-from .points import Bracket, padded, squared_distances_of_pairs, squared_norms
+from .points import Bracket
+from .rows import padded, squared_distances_of_pairs, squared_norms
 from .threads import Workers
 
 # Adds up a function of pieces of rows, and of what all share, over all rows.

@@ -13,13 +13,8 @@ from scipy import sparse
 
 from .._check import FloatArray, IndexArray
 from .memory import fits_into_memory
-from .points import (
-    Points,
-    around_median,
-    require_representable,
-    squared_distances_of_pairs,
-    squared_norms,
-)
+from .points import Points, around_median, require_representable
+from .rows import squared_distances_of_pairs, squared_norms
 
 # Core-time at N=3000: a tree 0.01 s at d=3 and 0.10 s at d=10, the matrix product 0.05 and 0.06.
 # The tree grows slower with N, so it comes back for large sets, until d makes it visit all.

@@ -8,7 +8,8 @@ from scipy import sparse
 from ..errors import InputError
 from .base import SparseOperator
 from .nearest import nearest_neighbours, nearest_of_distances
-from .points import Points, squared_distances_of_pairs
+from .points import Points
+from .rows import squared_distances_of_pairs
 
 
 def neighbour_affinity(
