@@ -18,6 +18,7 @@ from ... import _check, _settings
 from ...errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..convert import to_values
 from ..dataset import Dataset
+from ..names import column_names
 from ..sources import RowSource
 from .base import Contents, Item, ReadOptions, Request, reading
 from .groups import Groups, chosen, groups_of, natural_key
@@ -76,7 +77,10 @@ def load(
         key, item = opened.contents.select(place.key)
         called = name or joined(stem(place.path), key if place.key is not None else None)
         values = _values(opened.request, item)
-        return _dataset(opened.request, key, values, name=called, kind=kind, **rest)
+        names = _feature_names(opened.request, item)
+        return _dataset(
+            opened.request, key, values, feature_names=names, name=called, kind=kind, **rest
+        )
 
 
 def load_all(
@@ -184,12 +188,12 @@ def _datasets(
             tables = _of_length(tables, n_rows, settings.group_by)
         request.afford(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
-            values = _values(request, item)
+            values, names = _values(request, item), _feature_names(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
             for group, mask in groups:
                 name = joined(called, part, group)
                 rows = values if mask is None else chosen(values, mask)
-                yield _dataset(request, key, rows, name=name, **rest)
+                yield _dataset(request, key, rows, feature_names=names, name=name, **rest)
 
 
 def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
@@ -217,6 +221,23 @@ def _values(request: Request, item: Item) -> Any:
     if settings.transpose:
         values = (values.read() if isinstance(values, RowSource) else values).T
     return values
+
+
+def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
+    """Return what the columns are called, rows being samples; None where they have no names."""
+    if len(item.shape) != 2:
+        return None
+    transposed = request.options.transpose
+    found, n_columns = (item.rows, item.shape[0]) if transposed else (item.columns, item.shape[1])
+    try:
+        with reading(request.path, "names of columns"):
+            names = column_names(found())
+            if names is not None and len(names) != n_columns:
+                raise FileError(f"It has {len(names)} names for {n_columns} columns.")
+    except FileError as error:  # distances that need no names can still do without
+        warn(f"{error} Its columns stay without names.", DataWarning)
+        return None
+    return names
 
 
 def _dataset(request: Request, key: str, values: Any, **options: Any) -> Dataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -133,15 +133,24 @@ class Request:
         return n_bytes > LAZY_BYTES if self.options.lazy is None else self.options.lazy
 
 
+Names = Callable[[], Iterable[Any] | None]
+
+
+def _unnamed() -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Item:
-    """One array of a file: what it is, and how to read it."""
+    """One array of a file: what it is, how to read it, and the names of its columns and rows."""
 
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[], Any]
     is_numeric: bool = True
     n_bytes: int = 0  # what reading it brings into memory
+    columns: Names = _unnamed
+    rows: Names = _unnamed
 
     def __str__(self) -> str:
         return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
@@ -160,9 +169,16 @@ class Contents:
     default: str | None = None
 
     @staticmethod
-    def single(values: Any, labels: npt.NDArray[Any] | None = None) -> Contents:
+    def single(
+        values: Any,
+        labels: npt.NDArray[Any] | None = None,
+        *,
+        columns: Names = _unnamed,
+        rows: Names = _unnamed,
+    ) -> Contents:
         """Return the contents of a file that is one array, read already."""
-        item = Item(tuple(values.shape), str(getattr(values, "dtype", "")), lambda: values)
+        dtype = str(getattr(values, "dtype", ""))
+        item = Item(tuple(values.shape), dtype, lambda: values, columns=columns, rows=rows)
         return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
 
     def select(self, key: str | None) -> tuple[str, Item]:

@@ -26,7 +26,7 @@ def groups_of(labels: npt.NDArray[Any], group_by: str) -> tuple[Groups, int]:
     >>> [name for name, mask in groups_of(np.array(["D10", "D2", "D2", "D10"]), "day")[0]]
     ['D2', 'D10']
     """
-    texts = np.array([_text(label) for label in labels.tolist()], dtype=object)
+    texts = np.array([text_of(label) for label in labels.tolist()], dtype=object)
     missing = texts == ""
     if missing.all():
         raise FileError(f"group_by={group_by!r} has no value in any row.")
@@ -52,7 +52,8 @@ def chosen(values: Any, mask: Mask) -> Any:
     return values[np.flatnonzero(mask)]
 
 
-def _text(label: Any) -> str:
+def text_of(label: Any) -> str:
+    """Return a label, or the name of a row, as text; one that is missing is empty."""
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     if label is None or label != label:
