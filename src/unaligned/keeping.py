@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -101,7 +100,8 @@ def _kept_facts(method: Distance, facts: Facts) -> dict[str, Any]:
 
     Names of 30,000 genes would outweigh most descriptors; few distances ask for them.
     """
-    return (facts if method.same_features else replace(facts, feature_names=None)).to_header()
+    forgotten = {} if method.same_features else {"feature_names": None}
+    return {**facts.to_header(), **forgotten}
 
 
 def _restored(preparation: dict[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def feature_names_of(data: Any) -> tuple[str, ...] | None:
     if isinstance(data, RowSource):
         return data.feature_names
     packages = {base.__module__.partition(".")[0] for base in type(data).__mro__}
-    if not packages & {"pandas", "polars", "pyarrow"}:
+    if not packages & {"pandas", "polars", "pyarrow", "dask"}:
         return None
     if hasattr(data, "collect_schema"):
         names = data.collect_schema().names()  # a polars LazyFrame warns about .columns

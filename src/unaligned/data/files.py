@@ -58,7 +58,8 @@ class ParquetRows(RowSource):
         with self._open() as file:
             self.n_rows = int(file.metadata.num_rows)
             names = columns or file.schema_arrow.names
-            self.n_features, self.feature_names = len(names), column_names(names)
+            self.n_features = len(names)
+            self.feature_names = column_names(names) if columns is None else None
             groups = range(file.metadata.num_row_groups)
             self._sizes = [int(file.metadata.row_group(i).num_rows) for i in groups]
 

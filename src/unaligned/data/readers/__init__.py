@@ -49,7 +49,8 @@ def load(
     ----------
     path
         Such as `cells.npy`, `cells.npz:counts`, `cells.h5ad:obsm/X_pca`, or a folder of images.
-        The guide to files lists the formats.
+        The guide to files lists the formats, and those that name their columns
+        (`Dataset.feature_names`).
     name
         How results call it; None takes the file's name.
     kind

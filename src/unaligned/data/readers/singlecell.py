@@ -41,7 +41,7 @@ def contents(tree: Tree) -> Contents:
 
 def _named(tree: Tree, key: str, item: Item) -> Item:
     """Return a matrix with the names of its columns; the axes of an embedding have none."""
-    described_in = {"X": "var", "layers": "var", "raw": "raw/var", "obsp": "obs"}
+    described_in = {"X": "var", "layers": "var", "raw": "raw/var"}
     table = described_in.get(key.partition("/")[0])
     columns = item.columns if table is None else partial(_index, tree, table)
     return replace(item, columns=columns, rows=partial(_index, tree, "obs"))
