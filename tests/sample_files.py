@@ -84,6 +84,14 @@ def h5ad(sparse=True, damage=None):
     return stream.getvalue()
 
 
+def annotated(frame):
+    """Return a table as AnnData, its columns being genes."""
+    pandas, anndata = pytest.importorskip("pandas"), pytest.importorskip("anndata")
+    var = pandas.DataFrame(index=list(map(str, frame.columns)))
+    obs = pandas.DataFrame({"day": DAYS}, index=[f"cell{i}" for i in range(len(frame))])
+    return anndata.AnnData(frame.to_numpy(), obs=obs, var=var)
+
+
 def zarr_folder(path, version=3):
     zarr = pytest.importorskip("zarr")
     group = zarr.open_group(str(path), mode="w", zarr_format=version)

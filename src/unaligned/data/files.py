@@ -204,7 +204,7 @@ def _h5ad_rows(path: Path) -> HDF5Rows:
     names: Any = file["var"].get(key) if isinstance(key, str) else None
     if hasattr(names, "keys"):  # texts of which some may be missing
         names = names.get("values")
-    if hasattr(names, "asstr") and names.dtype.hasobject:  # else they are numbers
+    if hasattr(names, "asstr") and names.dtype.kind in "SO":  # else they are numbers
         rows.feature_names = column_names(names.asstr()[()])
     return rows
 
