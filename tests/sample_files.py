@@ -77,6 +77,7 @@ def h5ad(sparse=True, damage=None):
         else:
             file["X"] = POINTS
         file["obsm/X_pca"] = POINTS[:, :2]
+        file["var/_index"] = ["x", "y", "z"]
         names, codes = np.unique(DAYS, return_inverse=True)
         file["obs/day/codes"], file["obs/day/categories"] = codes, names.astype(bytes)
         if damage is not None:

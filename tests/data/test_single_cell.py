@@ -177,5 +177,5 @@ def test_too_few_names_are_told_and_the_values_are_read(tmp_path):
     with h5py.File(path, "a") as file:
         del file["var/_index"]
         file["var/_index"] = ["a"]
-    with pytest.warns(DataWarning, match="1 names for 2 columns. Its columns stay without"):
+    with pytest.warns(DataWarning, match=r"It has 1 name for 2 columns. Its columns stay without"):
         assert ua.load(path).feature_names is None

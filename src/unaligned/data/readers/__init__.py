@@ -234,7 +234,7 @@ def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
         with reading(request.path, "names of columns"):
             names = column_names(found())
             if names is not None and len(names) != n_columns:
-                raise FileError(f"It has {len(names)} names for {n_columns} columns.")
+                raise FileError(f"It has {counted(len(names), 'name')} for {n_columns} columns.")
     except FileError as error:  # distances that need no names can still do without
         warn(f"{error} Its columns stay without names.", DataWarning)
         return None
