@@ -265,6 +265,26 @@ def test_distance_works_out_one_pair_only():
     assert seen == [(5, 6)]
 
 
+def test_distance_describes_equal_data_once(monkeypatch):
+    seen = []
+    describe = LES.describe
+    monkeypatch.setattr(
+        LES, "describe", lambda self, data, *rest: seen.append(1) or describe(self, data, *rest)
+    )
+    assert ua.distance(A, A.copy(order="F")) == 0.0
+    assert len(seen) == 1
+    assert ua.distance(A, ua.signature(A)) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble"])
+def test_no_value_that_is_not_finite_is_overlooked(value, dtype):
+    wrong = np.full((40, 3), 100.0, dtype=dtype)  # whose squares overflow in half precision
+    wrong[7, 1] = value
+    with pytest.raises(InputError, match=r"1 of 40 rows \(first in row 7\)"):
+        ua.Dataset(wrong)
+
+
 def test_slow_pairs_show_their_progress(capsys):
     clouds = list(np.random.default_rng(0).normal(size=(3, 20, 2)))
     ua.compare(clouds, distance="mmd", progress=True)

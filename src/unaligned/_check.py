@@ -66,7 +66,7 @@ def flag(name: str, value: object) -> bool:
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """Return `value` if it is one of the `allowed` words, else name the nearest one."""
-    choices = list(allowed)
+    choices = tuple(allowed)
     if isinstance(value, str) and value in choices:
         return value
     raise InputError(
@@ -85,9 +85,10 @@ def file_path(name: str, value: object) -> Path:
 
 def known_options(owner: str, options: Iterable[str], allowed: Iterable[str]) -> None:
     """Refuse option names that `owner` does not have, naming the nearest one."""
-    choices = sorted(allowed)
+    names = tuple(allowed)
     for option in options:
-        if option not in choices:
+        if option not in names:
+            choices = sorted(names)
             raise OptionError(
                 f"{owner} has no option {option!r}.{did_you_mean(option, choices)} "
                 f"Its options are: {', '.join(choices) or 'none'}."

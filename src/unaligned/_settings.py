@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 Settings = TypeVar("Settings")
 
 
-def option_names(settings: type) -> Iterator[str]:
-    """Yield the names of all options, those of nested settings among them."""
-    for field in fields(settings):
-        if is_dataclass(field.default_factory):
-            yield from option_names(field.default_factory)
-        else:
-            yield field.name
+@cache
+def option_names(settings: type) -> tuple[str, ...]:
+    """Return the names of all options, those of nested settings among them."""
+    return tuple(
+        option
+        for name, nested in _layout(settings)
+        for option in ((name,) if nested is None else option_names(nested))
+    )
 
 
 def from_options(settings: type[Settings], options: Mapping[str, Any]) -> Settings:
     """Return the settings that these flat options describe; names they lack are passed over."""
     arguments: dict[str, Any] = {}
-    for field in fields(settings):  # type: ignore[arg-type]
-        if is_dataclass(field.default_factory):
-            arguments[field.name] = from_options(field.default_factory, options)
-        elif field.name in options:
-            arguments[field.name] = options[field.name]
+    for name, nested in _layout(settings):  # type: ignore[arg-type]
+        if nested is not None:
+            arguments[name] = from_options(nested, options)
+        elif name in options:
+            arguments[name] = options[name]
     return settings(**arguments)
 
 
 def to_options(settings: Any) -> dict[str, Any]:
     """Return the settings as flat options, the inverse of `from_options`."""
     options: dict[str, Any] = {}
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        options |= (
-            to_options(value) if is_dataclass(field.default_factory) else {field.name: value}
-        )
+    for name, nested in _layout(type(settings)):  # type: ignore[arg-type]
+        value = getattr(settings, name)
+        options |= {name: value} if nested is None else to_options(value)
     return options
+
+
+@cache
+def _layout(settings: Any) -> tuple[tuple[str, type | None], ...]:
+    """Return the name of every field, and the class of those that are settings themselves."""
+    return tuple(
+        (field.name, field.default_factory if is_dataclass(field.default_factory) else None)
+        for field in fields(settings)
+    )

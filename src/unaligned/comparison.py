@@ -14,15 +14,14 @@ from .engine import EngineLike, resolve_engine
 from .errors import InputError, InputTypeError, OptionError
 from .intake import (
     DataLike,
+    agreed,
     as_dataset,
     at_size,
     collection,
     common_size,
     data_options,
     own_name,
-    require_applicable,
     require_as_asked,
-    warn_about_sizes,
 )
 from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .metrics.base import Distance
@@ -38,7 +37,7 @@ from .metrics.netlsd import NetLSD
 from .metrics.shape_dna import ShapeDNA
 from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
 from .metrics.transport import GromovWasserstein, Wasserstein
-from .pairs import describe_all, fill
+from .pairs import between, describe_all, fill
 from .result import Comparison
 from .spectra.compute import SignatureSettings
 from .spectra.signature import Signature
@@ -178,10 +177,17 @@ def distance(
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
-    # One pair only: within a collection of two, d(a, a) and d(b, b) would be worked out too.
-    pair = {first: a}, {second: b}
-    result = compare(*pair, distance=distance, rng=rng, progress=False, **options)
-    return float(result.distances[0, 0])
+    if not options.keys().isdisjoint(("engine", "subsample", "cache")):
+        # One pair only: within a collection of two, d(a, a) and d(b, b) would be worked out too.
+        pair = {first: a}, {second: b}
+        found = compare(*pair, distance=distance, rng=rng, progress=False, **options)
+        return float(found.distances[0, 0])
+    given = data_options(options)
+    rows, columns = {first: as_dataset(a, first, given)}, {second: as_dataset(b, second, given)}
+    seed = _check.root_seed(rng)
+    method = resolve_distance(distance, options)
+    require_as_asked({**options, **given}, [*rows.values(), *columns.values()])
+    return between(agreed(method, rows, columns), rows[first], columns[second], seed)
 
 
 def compare(
@@ -246,9 +252,7 @@ def compare(
         rows = at_size(rows, size, seed)
         columns = columns and at_size(columns, size, seed)
         everything = [*rows.values(), *(columns or {}).values()]
-    method = method.fit(everything)
-    require_applicable(method, rows, columns)
-    warn_about_sizes(method, everything)
+    method = agreed(method, rows, columns)
     preparation = {**given, "subsample": size}
     kept = None if cache is None else Cache.at(cache)
     with resolve_engine(engine, n_jobs, progress) as where:

@@ -151,6 +151,19 @@ def at_size(
     }
 
 
+def agreed(
+    method: Distance,
+    rows: Mapping[str, Dataset | Signature],
+    columns: Mapping[str, Dataset | Signature] | None,
+) -> Distance:
+    """Return the distance fitted to all datasets; refuse it where it has nothing to say."""
+    everything = [*rows.values(), *(columns or {}).values()]
+    method = method.fit(everything)
+    require_applicable(method, rows, columns)
+    warn_about_sizes(method, everything)
+    return method
+
+
 def require_applicable(
     method: Distance,
     rows: Mapping[str, Dataset | Signature],

@@ -60,6 +60,26 @@ def fill(
     )
 
 
+def between(
+    method: Distance, first: Dataset | Signature, second: Dataset | Signature, seed: int
+) -> float:
+    """Return the distance of one pair, worked out in this thread, with nothing kept of it."""
+
+    def descriptor(item: Dataset | Signature) -> Any:
+        return method.describe(item, seed) if isinstance(item, Dataset) else item
+
+    one = descriptor(first)
+    other = one if _same(first, second) else descriptor(second)
+    method, settled = method.settle([one, other])
+    return method.compare(*settled)
+
+
+def _same(first: Dataset | Signature, second: Dataset | Signature) -> bool:
+    if not isinstance(first, Dataset) or not isinstance(second, Dataset):
+        return False
+    return first.identity == second.identity
+
+
 def _facts(items: Mapping[str, Any]) -> dict[str, Facts]:
     """Return what is known of datasets; of what is described already there is nothing new."""
     return {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}

@@ -112,6 +112,14 @@ class TestValues:
         a = clouds(seed)[0]
         assert distance(a, a.copy(order="F"), name) == 0.0
 
+    @pytest.mark.parametrize("name", TABLE)
+    def test_of_one_pair_are_those_of_a_comparison(self, name, seed):
+        a, b, _ = clouds(seed)
+        options = {"distance": name, "rng": seed, **TABLE[name].options}
+        expected = ua.compare([a], [b], **options).distances[0, 0]
+        assert ua.distance(a, b, **options) == pytest.approx(expected, rel=1e-9)
+        assert ua.distance(a, b, engine=None, **options) == expected
+
     @pytest.mark.parametrize("name", claiming(lambda claims: not claims.zero))
     def test_are_not_zero_where_zero_is_not_claimed(self, name, seed):
         a = clouds(seed)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from .convert import feature_names_of, is_network, to_values
 from .facts import Facts
 from .files import as_source
 from .fitted import prepared_rows
+from .parts import dense
 from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
 from .sources import ArrayRows, RowSource
 from .validate import checked_names, require_symmetric, rows_per_block, without_missing
@@ -194,8 +195,7 @@ class Dataset:
             yield from self.values.blocks(n_rows)
             return
         for start in range(0, self.n_samples, n_rows):
-            block = self.values[start : start + n_rows]
-            yield block.toarray() if sparse.issparse(block) else np.asarray(block)
+            yield dense(self.values[start : start + n_rows])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -220,20 +220,21 @@ class Dataset:
             yield block.astype(np.float64) + 0.0
 
     @cached_property
-    def glimpse(self) -> bytes:
-        """The shape and the first row: where these differ, so do fingerprints."""
-        if isinstance(self.values, RowSource):
-            first = self.values.summary.first
-        else:
-            first = self.values[[0]]
-            first = first.toarray() if sparse.issparse(first) else np.asarray(first)
-        return self._head + b":" + (first.astype(np.float64) + 0.0).tobytes()  # no -0.0
+    def glimpse(self) -> tuple[Hashable, ...]:
+        """The kind, the shape and the first row: where these differ, so do fingerprints."""
+        lazy = isinstance(self.values, RowSource)
+        first = self.values.summary.first if lazy else dense(self.values[:1])
+        first = first.astype(np.float64) + 0.0  # no -0.0
+        return self.kind, self.values.shape, self._uncentred, first.tobytes()
 
     @property
     def _head(self) -> bytes:
-        # Sparse values are standardized without centring: what comes out is other data.
-        uncentred = sparse.issparse(self.values) and "standardize" in self.preprocess
-        return f"{self.kind}:{self.values.shape}{':uncentred' if uncentred else ''}".encode()
+        return f"{self.kind}:{self.values.shape}{':uncentred' * self._uncentred}".encode()
+
+    @property
+    def _uncentred(self) -> bool:
+        """Whether sparse values are standardized, without centring: other data comes out."""
+        return "standardize" in self.preprocess and sparse.issparse(self.values)
 
     @property
     def identity(self) -> Identity:

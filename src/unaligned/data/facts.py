@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What decides whether a distance applies; kept where the data itself is not.
 
     Attributes
@@ -35,7 +33,7 @@ class Facts:
 
     def to_header(self) -> dict[str, Any]:
         """Return the facts as plain words and numbers, for a file."""
-        return asdict(self)
+        return self._asdict()
 
     @staticmethod
     def from_header(header: Mapping[str, Any]) -> Facts:

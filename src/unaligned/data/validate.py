@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,18 +67,17 @@ def rows_not_finite(values: Values) -> npt.NDArray[np.int64]:
     if sparse.issparse(values):
         row_of = np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))
         return np.unique(row_of[~np.isfinite(values.data)])
-    step = rows_per_block(values.shape[1])
-    found = [
-        start + _bad_rows(np.isfinite(values[start : start + step]))
-        for start in range(0, values.shape[0], step)
-    ]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    n, step = values.shape[0], rows_per_block(values.shape[1])
+    if n <= step:
+        return _bad_rows(values)
+    parts = ((start, values[start : start + step]) for start in range(0, n, step))
+    return np.concatenate([start + _bad_rows(part) for start, part in parts])
 
 
-def _bad_rows(finite: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    if finite.all():  # nearly always, and much quicker than row by row
+def _bad_rows(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if math.isfinite(np.vdot(block, block)):  # no NaN and no infinity hides in a sum of squares
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(~finite.all(axis=1))
+    return np.flatnonzero(~np.isfinite(block).all(axis=1))
 
 
 def checked_names(

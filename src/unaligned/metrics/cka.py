@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,12 +20,12 @@ from ..operators.threads import Workers
 from ._points import DataDistance, Described, centred, dense_points
 
 _TILE_ROWS = 1024
-_SAFE = 1e-60, 1e60  # squares of these, and their products, stay far from the ends of doubles
+_SAFE = 1e-30, 1e30  # fourth powers of these, and their products, are far from the ends of doubles
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel matrix that gives its tiles, with what is known of it alone.
+    """A kernel matrix that gives its tiles, with its sums.
 
     Attributes
     ----------
@@ -33,22 +34,20 @@ class Kernel:
     cloud, rate
         The same points made ready, and 1/(2h²), of a Gaussian kernel; None for the linear one.
     sums
-        The row sums of the matrix, (N,), without its diagonal where debiased.
+        The row sums of the matrix, (N,), without its diagonal where debiased; None where all
+        are 0, as those of a linear kernel of centred points.
     diagonal
         The diagonal of the matrix, (N,), where debiased.
     square
         Σᵢⱼ Kᵢⱼ², where it came along with the sums.
-    norm
-        HSIC of the kernel with itself.
     """
 
     points: FloatArray
-    cloud: PointCloud | None
-    rate: float
-    sums: FloatArray
-    diagonal: FloatArray
+    cloud: PointCloud | None = None
+    rate: float = 0.0
+    sums: FloatArray | None = None
+    diagonal: FloatArray | None = None
     square: float | None = None
-    norm: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,36 +105,38 @@ class CKA(DataDistance):
             return f"debiased=True needs at least 4 rows, and {first.label} has {first.n_samples}"
         return super().objection(first, second)
 
-    def content(self, dataset: Dataset, seed: int) -> Kernel:
-        """Return the kernel of one dataset with its row sums and its norm."""
+    def content(self, dataset: Dataset, seed: int) -> tuple[Kernel, float]:
+        """Return the kernel of one dataset, and its HSIC with itself."""
         points = dense_points(dataset)
-        alone = self._linear(points) if self.kernel == "linear" else self._rbf(points, dataset)
-        norm = self._hsic(alone, alone)
+        kernel = self._linear(points) if self.kernel == "linear" else self._rbf(points, dataset)
+        norm = self._hsic(kernel, kernel)
         if not norm > 0:
             raise DegenerateDataError(
                 f"{dataset.label} has a centred kernel whose squared norm is {norm:g}, and "
                 "distance 'cka' divides by it: its rows do not vary enough. Leave it out."
             )
-        return replace(alone, norm=norm)
+        return kernel, norm
 
-    def arrays(self, content: Kernel) -> tuple[FloatArray, ...]:
+    def arrays(self, content: tuple[Kernel, float]) -> tuple[FloatArray, ...]:
         """Return the points of the kernel."""
-        return (content.points,)
+        return (content[0].points,)
 
     def between(self, first: Described, second: Described) -> float:
         """Return one minus the alignment."""
-        K, L = first.content, second.content
-        alignment = self._hsic(K, L) / float(np.sqrt(K.norm) * np.sqrt(L.norm))
+        (K, norm), (L, other) = first.content, second.content
+        alignment = self._hsic(K, L) / (math.sqrt(norm) * math.sqrt(other))
         return 1.0 - (alignment if self.debiased else min(max(alignment, 0.0), 1.0))
 
     def _linear(self, points: FloatArray) -> Kernel:
         _, rest = centred(points)
-        size = float(np.vdot(rest, rest))
+        size = float(np.linalg.norm(rest))
         if size > 0 and not _SAFE[0] < size < _SAFE[1]:
-            rest *= 2.0 ** -(np.frexp(size)[1] // 2)  # HSIC has its square; scale plays no part
+            rest *= 2.0 ** -math.frexp(size)[1]  # scale plays no part
+        if not self.debiased:
+            return Kernel(rest)
         # The rows of a centred matrix add up to 0, so without the diagonal to minus that.
-        diagonal = squared_norms(rest) if self.debiased else np.zeros(len(points))
-        return Kernel(rest, None, 0.0, -diagonal, diagonal)
+        diagonal = squared_norms(rest)
+        return Kernel(rest, sums=-diagonal, diagonal=diagonal)
 
     def _rbf(self, points: FloatArray, dataset: Dataset) -> Kernel:
         cloud = PointCloud(points)
@@ -154,8 +155,9 @@ class CKA(DataDistance):
                 if rows != columns:
                     sums[columns] += tile.sum(axis=0)
                 square += _share(rows, columns) * float(np.vdot(tile, tile))
-        diagonal = np.full(len(points), float(self.debiased))
-        return Kernel(points, cloud, rate, sums - diagonal, diagonal, square)
+        if not self.debiased:
+            return Kernel(points, cloud, rate, sums, square=square)
+        return Kernel(points, cloud, rate, sums - 1.0, np.ones(len(points)), square)
 
     def _hsic(self, K: Kernel, L: Kernel) -> float:
         r"""Return tr(KHLH), or with `debiased` n(n - 3) times the unbiased estimate.
@@ -165,8 +167,12 @@ class CKA(DataDistance):
 
         and the same without the diagonals over n - 2 and (n - 1)(n - 2) in place of n and n².
         """
+        inner = _inner_product(K, L)
+        if K.sums is None or L.sums is None:
+            return inner
+        if K.diagonal is not None and L.diagonal is not None:
+            inner -= float(K.diagonal @ L.diagonal)
         n = len(K.points)
-        inner = _inner_product(K, L) - float(K.diagonal @ L.diagonal)
         single, double = (n - 2.0, (n - 1.0) * (n - 2.0)) if self.debiased else (n, n**2)
         cross = 2.0 * float(K.sums @ L.sums) / single
         return inner - cross + float(K.sums.sum() * L.sums.sum()) / double
