@@ -228,6 +228,16 @@ def test_names_of_genes_are_found_beside_it(prefix, genes, tmp_path):
     assert ua.load(path).feature_names is None, "cells are not named"
 
 
+def test_the_lists_of_10x_are_no_datasets_of_a_folder(tmp_path):
+    write_10x(FRAME, tmp_path / "matrix.mtx")
+    np.save(tmp_path / "other.npy", POINTS.T)
+    found = ua.load_all(tmp_path, transpose=True)
+    assert {name: data.feature_names for name, data in found.items()} == {
+        "matrix": XYZ,
+        "other": None,
+    }
+
+
 def test_cells_are_named_by_their_barcodes_and_genes_found_on_either_side(tmp_path):
     write_10x(FRAME, tmp_path / "matrix.mtx")
     barcodes = tuple(f"cell{i}-1" for i in range(12))

@@ -23,6 +23,7 @@ from ..sources import RowSource
 from .base import Contents, Item, ReadOptions, Request, reading
 from .groups import Groups, chosen, groups_of, natural_key
 from .images import image_files
+from .matrix import lists_beside
 from .paths import (
     PathLike,
     Place,
@@ -152,7 +153,8 @@ def _files(place: Place) -> list[Place]:
         return [place]
     with reading(place.path, "a folder"):
         inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
-        inside = [path for path in inside if not path.name.startswith(".")]
+        lists = {other for path in inside for other in lists_beside(path)}
+        inside = [path for path in inside if path not in lists and path.name[0] != "."]
         readable = [path for path in inside if _is_dataset(path)]
         if not readable and image_files(place.path):
             return [place]

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ import numpy.typing as npt
 from ... import _check
 from ...errors import FileError, InputError, UnalignedError, UnalignedWarning
 from ..memory import available_memory
-from ..parts import Part
-from ..sources import RowSource, SlicedRows
+from ..sources import SlicedRows
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
 _LARGE = 1 << 28
@@ -238,30 +236,6 @@ class StoredRows(SlicedRows):
         """Return these rows."""
         with reading(self.path, "it was before"), self.opened() as array:
             return array[start:stop]
-
-
-class ChosenRows(RowSource):
-    """Those rows of another source that a mask marks."""
-
-    def __init__(self, source: RowSource, mask: npt.NDArray[np.bool_]) -> None:
-        self.source, self.mask = source, mask
-        self.n_rows, self.n_features = int(mask.sum()), source.n_features
-
-    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield the parts of the source, each with its chosen rows."""
-        start = 0
-        for part in self.source.parts(n_rows):
-            mask = self.mask[part.start : part.start + part.n_rows]
-            kept = int(mask.sum())
-            if kept:
-                yield self.part(start, kept, part.step, partial(_kept, part, mask))
-            start += kept
-
-
-def _kept(part: Part, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:
-    for start, block in part.blocks():
-        first = start - part.start
-        yield block[mask[first : first + block.shape[0]]]
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import DataWarning, FileError, warn
+from ..parts import Part
 from ..sources import RowSource
-from .base import ChosenRows
 
 Mask = npt.NDArray[np.bool_]
 Groups = list[tuple[str | None, Mask | None]]
@@ -50,6 +52,30 @@ def chosen(values: Any, mask: Mask) -> Any:
     if isinstance(values, RowSource):
         return ChosenRows(values, mask)
     return values[np.flatnonzero(mask)]
+
+
+class ChosenRows(RowSource):
+    """Those rows of another source that a mask marks."""
+
+    def __init__(self, source: RowSource, mask: npt.NDArray[np.bool_]) -> None:
+        self.source, self.mask = source, mask
+        self.n_rows, self.n_features = int(mask.sum()), source.n_features
+
+    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
+        """Yield the parts of the source, each with its chosen rows."""
+        start = 0
+        for part in self.source.parts(n_rows):
+            mask = self.mask[part.start : part.start + part.n_rows]
+            kept = int(mask.sum())
+            if kept:
+                yield self.part(start, kept, part.step, partial(_kept, part, mask))
+            start += kept
+
+
+def _kept(part: Part, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:
+    for start, block in part.blocks():
+        first = start - part.start
+        yield block[mask[first : first + block.shape[0]]]
 
 
 def text_of(label: Any) -> str:

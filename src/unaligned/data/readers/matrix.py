@@ -37,14 +37,19 @@ def read_mtx(request: Request) -> Contents:
     )
 
 
+def lists_beside(path: Path, files: tuple[str, ...] = (*_FEATURES, *_BARCODES)) -> list[Path]:
+    """Return the files of 10x with the names for `matrix.mtx`, or `liver_matrix.mtx.gz`."""
+    found = re.fullmatch(r"(.*)matrix\.mtx(\.gz)?", path.name, re.IGNORECASE)
+    beside = [path.with_name(found[1] + file) for file in files] if found else []
+    return [other for other in beside if other.is_file()]
+
+
 def _names_beside(request: Request, files: tuple[str, ...], length: int) -> list[str] | None:
-    """Return the first list of as many names beside `matrix.mtx`, or `liver_matrix.mtx.gz`.
+    """Return the names in the first of these lists that has as many as wanted.
 
     Of a gene its identifier is taken, which comes first: symbols of genes occur twice.
     """
-    found = re.fullmatch(r"(.*)matrix\.mtx(\.gz)?", request.path.name, re.IGNORECASE)
-    beside = [request.path.with_name(found[1] + file) for file in files] if found else []
-    for path in filter(Path.is_file, beside):
+    for path in lists_beside(request.path, files):
         with reading(path, "a list of names"):
             lines = plain_text(unpacked(replace(request, path=path, size=disk_size(path))))
         names = [line.partition("\t")[0] for line in lines.decode().rstrip("\n").split("\n")]
