@@ -146,6 +146,7 @@ def test_all_outputs_are_written(files):
         ("compare cells.npy", "nothing to compare it with"),
         ("compare cells.npy cells.npy", "'cells.npy' is given twice"),
         ("compare cells.npy model.npy -d lse", "Did you mean 'les'?"),
+        ("compare cells.npy model.npy -d FID", "Did you mean 'frechet'?"),
         ("compare cells.npy model.npy --option squred=true", "Did you mean 'squared'?"),
         ("compare cells.npy model.npy --option squared", "must be KEY=VALUE"),
         ("compare cells.npy model.npy -d mmd --gamma 1", "'gamma' is not an option of mmd"),
