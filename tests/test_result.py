@@ -321,6 +321,17 @@ def test_what_cannot_be_compared_with_old_members_is_not_added(
         assert more["fitting"].iloc[0] > 0
 
 
+def test_names_of_columns_are_not_saved_where_no_distance_asks_for_them(tmp_path):
+    names = [f"gene {i}" for i in range(5000)]
+    sizes = []
+    for feature_names in (None, names):
+        few = np.random.default_rng(0).normal(size=(3, 8, 5000))
+        named = {f"{i}": ua.Dataset(x, feature_names=feature_names) for i, x in enumerate(few)}
+        ua.compare(named, distance="imd").save(tmp_path / "file")
+        sizes.append((tmp_path / "file").stat().st_size)
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
 def test_negative_estimates_count_as_zero_in_trees_and_maps(tmp_path):
     rng = np.random.default_rng(0)
     x, y, z, w = rng.normal(size=(4, 60, 2))

@@ -245,6 +245,12 @@ def test_tables_keep_the_names_of_their_columns(make):
     assert ua.Dataset(make(FLOATS)).feature_names == ("a", "b", "c")
 
 
+def test_columns_of_a_dask_table_have_names():
+    dask = pytest.importorskip("dask.dataframe")
+    table = dask.from_pandas(pandas_frame(FLOATS), npartitions=2)
+    assert ua.Dataset(table).feature_names == ("a", "b", "c")
+
+
 def test_columns_without_names_in_words_have_none():
     assert ua.Dataset(pd.DataFrame(FLOATS)).feature_names is None
     assert ua.Dataset(pd.DataFrame(FLOATS, columns=["a", "b", 2])).feature_names is None

@@ -12,6 +12,7 @@ from .._check import shape_of
 from ..errors import InputError, InputTypeError, counted
 from .chunks import DaskRows
 from .files import as_source, refuse_anndata
+from .names import column_names
 from .parts import require_numeric
 from .preprocess import Values
 from .sources import ArrayRows, RowSource
@@ -87,15 +88,16 @@ def feature_names_of(data: Any) -> tuple[str, ...] | None:
     >>> feature_names_of(pd.DataFrame({"x": [1.0], "y": [2.0]}))
     ('x', 'y')
     """
+    if isinstance(data, RowSource):
+        return data.feature_names
     packages = {base.__module__.partition(".")[0] for base in type(data).__mro__}
-    if not packages & {"pandas", "polars", "pyarrow"}:
+    if not packages & {"pandas", "polars", "pyarrow", "dask"}:
         return None
     if hasattr(data, "collect_schema"):
         names = data.collect_schema().names()  # a polars LazyFrame warns about .columns
     else:
         names = getattr(data, "column_names", getattr(data, "columns", ()))
-    is_named = len(names) > 0 and all(isinstance(name, str) for name in names)
-    return tuple(names) if is_named else None
+    return column_names(names)
 
 
 def _canonical_csr(data: Any) -> Values:

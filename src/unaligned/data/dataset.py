@@ -52,8 +52,8 @@ class Dataset:
     nan_policy
         `"raise"` refuses NaN and infinity; `"omit"` drops such rows and says how many.
     feature_names
-        What the columns are called; None takes the names that a pandas, polars or Arrow table
-        has. Distances that need the same features refuse columns in another order.
+        What the columns are called; None takes the names that a table, or a file that is read
+        by blocks, has. Distances that need the same features refuse columns in another order.
 
     Examples
     --------
@@ -263,7 +263,10 @@ class Dataset:
         """Return `n_samples` rows drawn without replacement, in their old order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
         values = self.values.take(rows) if self.is_lazy else self.values[rows]
-        return self._changed(values=values if self.kind == "points" else values[:, rows])
+        if self.kind == "points":
+            return self._changed(values=values)
+        names = self.feature_names and tuple(self.feature_names[row] for row in rows)
+        return self._changed(values=values[:, rows], feature_names=names)
 
     def _changed(self, **changes: Any) -> Dataset:
         copy = replace(self, **changes)

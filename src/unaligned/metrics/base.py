@@ -143,12 +143,13 @@ def _other_features(first: Facts, second: Facts) -> str | None:
         shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
         return (
             f"{needs} {second.label} has no column {shown}, which {first.label} has; name the "
-            "columns alike, or give arrays without names to match them by position"
+            "columns alike, or give arrays or .npy files, whose columns are matched by position"
         )
     i = next(i for i, name in enumerate(mine) if name != yours[i])
     return (
         f"{needs} {first.label} has {mine[i]!r} as column {i} where {second.label} has "
-        f"{yours[i]!r}; bring the columns of all datasets into one order"
+        f"{yours[i]!r}; bring the columns of all datasets into one order, as columns= does where "
+        "a table is read from a file"
     )
 
 
