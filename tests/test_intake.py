@@ -206,3 +206,11 @@ def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
     found = ua.distance(values, sparse.csr_array(values), name, **options)
     assert found == ua.distance(values, values.copy(), name, **options)
     assert found == 0.0 or name == "crosslid"
+
+
+def test_signatures_without_a_name_are_warned_of_by_that_of_the_comparison():
+    small, large = (ua.signature(cloud(0, n), n_eigenvalues=9) for n in (20, 90))
+    message = "'a' has 20 rows, 'b' has 90.*Make the signatures of as many rows each"
+    with pytest.warns(SampleSizeWarning, match=message):
+        result = ua.compare({"a": small, "b": large})
+    assert result.signatures["a"].name == "a"

@@ -256,3 +256,15 @@ def test_columns_without_names_in_words_have_none():
     assert ua.Dataset(pd.DataFrame(FLOATS, columns=["a", "b", 2])).feature_names is None
     lazy = polars_frame(FLOATS).lazy()
     assert ua.Dataset(lazy).feature_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("what", ["network", "loader", "meta"])
+def test_what_torch_has_besides_tensors_is_refused_in_words(what):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    made = {
+        "network": lambda: torch.nn.Linear(2, 3),
+        "loader": lambda: torch.utils.data.DataLoader(torch.zeros(4, 2)),
+        "meta": lambda: torch.zeros(4, 2, device="meta"),
+    }[what]()
+    with pytest.raises(InputTypeError, match=r"tensor with values, not torch's .*from_source"):
+        ua.Dataset(made)

@@ -172,18 +172,20 @@ def _from_arrow(data: Any, label: str) -> npt.NDArray[Any]:
 
 
 def _from_torch(data: Any, label: str) -> npt.NDArray[Any]:
+    import torch
+
+    if not isinstance(data, torch.Tensor) or data.is_meta:
+        raise InputTypeError(
+            f"{label} must be a tensor with values, not torch's {type(data).__name__}. Give the "
+            "activations of a network, rows being samples; for a DataLoader, "
+            "Dataset.from_source(lambda: (batch.numpy() for batch in loader))."
+        )
     tensor = data.detach().cpu()
-    if tensor.is_sparse or tensor.layout != _strided():
+    if tensor.is_sparse or tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
         tensor = tensor.float()  # NumPy has no bfloat16
     return np.asarray(tensor.resolve_conj().numpy())
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
 
 
 def _from_stored(data: Any, label: str) -> Any:

@@ -25,6 +25,16 @@ from ..spectra.compute import (
 from ..spectra.decay import suggest_gamma
 from ..spectra.signature import Signature
 
+# What options are called in other libraries, or in the paper; only to suggest ours.
+_ELSEWHERE = {
+    "sigma": "bandwidth",
+    "k": "n_eigenvalues",
+    "n_components": "n_eigenvalues",
+    "reg": "epsilon",
+    "random_state": "rng",
+    "seed": "rng",
+}
+
 
 class Distance(ABC):
     """A way from two datasets to one number; instances are frozen settings.
@@ -64,7 +74,9 @@ class Distance(ABC):
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
         """Return the distance with these flat options, refusing unknown ones."""
-        _check.known_options(f"distance {cls.name!r}", options, _settings.option_names(cls))
+        names = _settings.option_names(cls)
+        also = {word: ours for word, ours in _ELSEWHERE.items() if ours in (*names, "rng")}
+        _check.known_options(f"distance {cls.name!r}", options, names, also)
         return _settings.from_options(cls, options)
 
     def options(self) -> dict[str, Any]:
@@ -163,6 +175,11 @@ class SpectralDistance(Distance):
     is_descriptor: ClassVar[bool] = True
 
     settings: SignatureSettings = field(default_factory=SignatureSettings)
+
+    @property
+    def gives_signatures(self) -> bool:
+        """Whether `describe` returns signatures, with these settings too."""
+        return True
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Settle K for the whole collection; a K that some dataset cannot have is refused."""

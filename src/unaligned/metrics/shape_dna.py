@@ -79,6 +79,11 @@ class ShapeDNA(SpectralDistance):
                 "0, and the second is what the others are divided by."
             )
 
+    @property
+    def gives_signatures(self) -> bool:
+        """Whether `describe` returns signatures; those of surfaces are eigenvalues alone."""
+        return self.laplacian == "diffusion"
+
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Settle K for the whole collection: 50, or the smallest N."""
         given = [d for d in datasets if isinstance(d, Signature)]
