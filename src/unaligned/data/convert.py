@@ -87,15 +87,37 @@ def feature_names_of(data: Any) -> tuple[str, ...] | None:
     >>> feature_names_of(pd.DataFrame({"x": [1.0], "y": [2.0]}))
     ('x', 'y')
     """
-    packages = {base.__module__.partition(".")[0] for base in type(data).__mro__}
-    if not packages & {"pandas", "polars", "pyarrow"}:
+    if not _is_of(data, "pandas", "polars", "pyarrow"):
         return None
     if hasattr(data, "collect_schema"):
         names = data.collect_schema().names()  # a polars LazyFrame warns about .columns
     else:
         names = getattr(data, "column_names", getattr(data, "columns", ()))
+    return _words(names)
+
+
+def sample_names_of(data: Any) -> tuple[str, ...] | None:
+    """Return the names of a pandas table's rows where all are text; numbers only count rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> sample_names_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["ann", "bob"]))
+    ('ann', 'bob')
+    """
+    return _words(getattr(data, "index", ())) if _is_of(data, "pandas") else None
+
+
+def _words(names: Any) -> tuple[str, ...] | None:
     is_named = len(names) > 0 and all(isinstance(name, str) for name in names)
     return tuple(names) if is_named else None
+
+
+def _is_of(data: Any, *packages: str) -> bool:
+    """Return whether this is of one of these packages, or made of it, without importing them."""
+    if type(data) is np.ndarray:  # most are, and small distances wait for this
+        return False
+    return any(base.__module__.partition(".")[0] in packages for base in type(data).__mro__)
 
 
 def _canonical_csr(data: Any) -> Values:
@@ -215,7 +237,7 @@ def _from_networkx(data: Any, label: str) -> Values:
 
 def is_network(data: Any) -> bool:
     """Return whether this is a networkx graph, without importing networkx."""
-    return any(base.__module__.partition(".")[0] == "networkx" for base in type(data).__mro__)
+    return _is_of(data, "networkx")
 
 
 def _columns(columns: list[npt.NDArray[Any]], label: str) -> npt.NDArray[Any]:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _check
+from .._check import IndexArray
 from ..errors import InputError
-from .convert import feature_names_of, is_network, to_values
+from .convert import feature_names_of, is_network, sample_names_of, to_values
 from .facts import Facts
 from .files import as_source
 from .fitted import prepared_rows
@@ -54,6 +55,10 @@ class Dataset:
     feature_names
         What the columns are called; None takes the names that a pandas, polars or Arrow table
         has. Distances that need the same features refuse columns in another order.
+    sample_names
+        What the rows are called; None takes the index of a pandas table where it is text, and
+        for square kinds the names of the columns. Distances of paired rows refuse rows in
+        another order. Where rows were dropped there are none.
 
     Examples
     --------
@@ -69,6 +74,7 @@ class Dataset:
     preprocess: tuple[str, ...] = field(default=(), kw_only=True)
     nan_policy: str = field(default="raise", kw_only=True)
     feature_names: tuple[str, ...] | None = field(default=None, kw_only=True)
+    sample_names: tuple[str, ...] | None = field(default=None, kw_only=True)
     n_dropped: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -86,17 +92,26 @@ class Dataset:
                 f"{self.label} is a networkx graph, and kind={self.kind!r} is not. "
                 "Give it as Dataset(graph, kind='graph')."
             )
-        names = feature_names_of(self.values) if self.feature_names is None else self.feature_names
+        features = self.feature_names
+        features = feature_names_of(self.values) if features is None else features
+        samples = self.sample_names
+        samples = sample_names_of(self.values) if samples is None else samples
         values = to_values(self.values, self.label)
         if isinstance(values, RowSource) and self.kind != "points":
             values = values.read()
+        samples = checked_names("sample_names", samples, values.shape[0], f"row of {self.label}")
         values, dropped = without_missing(values, self.kind, self.label, self.nan_policy)
         if self.kind != "points":
             require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
-        names = checked_names(names, self.n_features, self.label)
-        object.__setattr__(self, "feature_names", names)
+        features = checked_names(
+            "feature_names", features, self.n_features, f"column of {self.label}"
+        )
+        object.__setattr__(self, "feature_names", features)
+        if samples is None and self.kind != "points":
+            samples = features
+        object.__setattr__(self, "sample_names", None if dropped else samples)
 
     @staticmethod
     def from_source(
@@ -165,6 +180,7 @@ class Dataset:
             self.preprocess,
             self.n_dropped,
             self.feature_names,
+            self.sample_names,
         )
 
     def prepared(self) -> Values:
@@ -263,7 +279,11 @@ class Dataset:
         """Return `n_samples` rows drawn without replacement, in their old order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
         values = self.values.take(rows) if self.is_lazy else self.values[rows]
-        return self._changed(values=values if self.kind == "points" else values[:, rows])
+        samples = _of_rows(self.sample_names, rows)
+        if self.kind == "points":
+            return self._changed(values=values, sample_names=samples)
+        features = _of_rows(self.feature_names, rows)
+        return self._changed(values=values[:, rows], feature_names=features, sample_names=samples)
 
     def _changed(self, **changes: Any) -> Dataset:
         copy = replace(self, **changes)
@@ -274,6 +294,10 @@ class Dataset:
         name = "" if self.name is None else f"{self.name!r}, "
         steps = f", preprocess={list(self.preprocess)}" if self.preprocess else ""
         return f"Dataset({name}{self.kind}, {self.n_samples} × {self.n_features}{steps})"
+
+
+def _of_rows(names: tuple[str, ...] | None, rows: IndexArray) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names[row] for row in rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ class Facts(NamedTuple):
     ----------
     label
         What messages call the dataset.
-    kind, n_samples, n_features, preprocess, n_dropped, feature_names
+    kind, n_samples, n_features, preprocess, n_dropped, feature_names, sample_names
         As `Dataset` has them.
 
     Examples
@@ -30,6 +30,11 @@ class Facts(NamedTuple):
     preprocess: tuple[str, ...] = ()
     n_dropped: int = 0
     feature_names: tuple[str, ...] | None = None
+    sample_names: tuple[str, ...] | None = None
+
+    def without_samples(self) -> Facts:
+        """Return the facts without the names of rows, of which there may be a million."""
+        return self._replace(sample_names=None)
 
     def to_header(self) -> dict[str, Any]:
         """Return the facts as plain words and numbers, for a file."""

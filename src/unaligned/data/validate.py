@@ -81,15 +81,15 @@ def _bad_rows(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def checked_names(
-    names: Iterable[str] | None, n_features: int, label: str
+    argument: str, names: Iterable[str] | None, number: int, what: str
 ) -> tuple[str, ...] | None:
-    """Return names of features as a tuple, one for each column."""
+    """Return names as a tuple, one for each of `what` there is a number of."""
     if names is None:
         return None
     names = tuple(names)
-    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+    if len(names) != number or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"feature_names must be {n_features} words, one for each column of {label}; "
+            f"{argument} must be {number} words, one for each {what}; "
             f"{len(names)} arrived, beginning with {names[:3]}. Leave them out, or name all."
         )
     return tuple(map(str, names))
