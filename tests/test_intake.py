@@ -195,7 +195,7 @@ def test_rows_are_paired_by_name_where_both_have_names(name, seed):
     ):
         ua.distance(table, samples(seed, "t"), name)
     expected = ua.distance(table.to_numpy(), other.to_numpy(), name)
-    for second in (other, other.to_numpy(), other.reset_index(drop=True)[::-1][::-1]):
+    for second in (other, other.to_numpy(), other.reset_index(drop=True)):
         assert ua.distance(table, second, name) == expected
     doubled = table.set_index(pd.Index(["x", "y"] * 20))
     assert ua.distance(doubled, other.set_index(doubled.index), name) == expected
@@ -217,7 +217,7 @@ def test_rows_that_join_a_comparison_are_paired_by_name_too(name):
 def test_names_of_rows_mean_nothing_elsewhere_and_are_not_kept(name, tmp_path):
     table = samples(0)
     found = ua.compare({"a": table, "b": samples(1, "t")}, distance=name)
-    assert ua.distance(table, table.iloc[::-1], name) == pytest.approx(0.0, abs=50.0)
+    assert ua.distance(table, samples(0, "t"), name) == 0.0
     assert all(facts.sample_names is None for facts in found._facts.values())
     found.save(tmp_path / "kept")
     assert b"s39" not in (tmp_path / "kept").read_bytes()

@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -64,13 +64,18 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """Return `value` if it is one of the `allowed` words, else name the nearest one."""
+def one_of(
+    name: str, value: object, allowed: Iterable[str], also: Mapping[str, str] | None = None
+) -> str:
+    """Return `value` if it is one of the `allowed` words, else name the nearest one.
+
+    What is `also` known by another word is suggested for that.
+    """
     choices = tuple(allowed)
     if isinstance(value, str) and value in choices:
         return value
     raise InputError(
-        f"{name}={value!r} is not known.{did_you_mean(value, choices)} "
+        f"{name}={value!r} is not known.{did_you_mean(value, choices, also)} "
         f"Choose one of: {', '.join(choices)}."
     )
 
@@ -95,10 +100,19 @@ def known_options(owner: str, options: Iterable[str], allowed: Iterable[str]) ->
             )
 
 
-def did_you_mean(value: object, choices: Iterable[str]) -> str:
-    """Return ' Did you mean ...?' for the choice nearest to `value`, or nothing."""
-    near = difflib.get_close_matches(str(value), list(choices), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def did_you_mean(
+    value: object, choices: Iterable[str], also: Mapping[str, str] | None = None
+) -> str:
+    """Return ' Did you mean ...?' for the choice nearest to `value`, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("MMD", ["mtd", "mmd"]), did_you_mean("FID", ["frechet"], {"fid": "frechet"})
+    (" Did you mean 'mmd'?", " Did you mean 'frechet'?")
+    """
+    words = {choice.lower(): choice for choice in choices} | dict(also or {})
+    near = difflib.get_close_matches(str(value).lower(), words, n=1)
+    return f" Did you mean {words[near[0]]!r}?" if near else ""
 
 
 def root_seed(rng: RNGLike) -> int:

@@ -73,6 +73,18 @@ DISTANCES: dict[str, type[Distance]] = {
     )
 }
 
+# What others call them; only to suggest ours.
+ALIASES = {
+    "fid": "frechet",
+    "emd": "wasserstein",
+    "w2": "wasserstein",
+    "gw": "gromov-wasserstein",
+    "specgw": "spectral-gw",
+    "lid": "crosslid",
+    "heat": "netlsd",
+    "rtd": "mtd",
+}
+
 
 def signature(
     data: DataLike,
@@ -300,5 +312,5 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
         return distance.from_options(dict(options))
     if callable(distance):
         return CallableDistance.from_options({"function": distance, **options})
-    name = _check.one_of("distance", distance, DISTANCES)
+    name = _check.one_of("distance", distance, DISTANCES, ALIASES)
     return DISTANCES[name].from_options(dict(options))

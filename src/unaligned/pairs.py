@@ -12,8 +12,9 @@ from . import _check
 from ._check import FloatArray
 from .cache import Cache
 from .data.chunks import DaskRows
-from .data.dataset import Dataset, Identity
+from .data.dataset import Dataset
 from .data.facts import Facts
+from .data.identity import Identity
 from .engine import Engine, Threads, collect
 from .errors import InputError, InputTypeError
 from .intake import DataLike, newcomers

@@ -264,12 +264,20 @@ def test_rows_without_names_in_words_have_none():
         pd.date_range("2020-01-01", periods=n),
         pd.MultiIndex.from_tuples([("a", str(i)) for i in range(n)]),
         pd.Index(["a"] * (n - 1) + [1]),
+        pd.Index(["a"] * (n - 1) + [""]),
+        pd.Index([str(i) for i in range(n)]),  # what AnnData writes where there are no names
         pd.Index(["a"] * (n - 1) + [None], dtype="string"),
     ]
     for index in unnamed:
         assert ua.Dataset(table.set_index(index)).sample_names is None
     for make in (polars_frame, arrow_table, np.asarray):
         assert ua.Dataset(make(FLOATS)).sample_names is None
+
+
+def test_columns_of_a_dask_table_have_names():
+    dask = pytest.importorskip("dask.dataframe")
+    table = dask.from_pandas(pandas_frame(FLOATS), npartitions=2)
+    assert ua.Dataset(table).feature_names == ("a", "b", "c")
 
 
 def test_columns_without_names_in_words_have_none():

@@ -242,6 +242,9 @@ def test_feature_names_are_kept_and_checked():
     assert named.with_options(name="x").feature_names == ("a", "b")
     assert named.subsample(5, np.random.default_rng(0)).feature_names == ("a", "b")
     assert ua.Dataset(POINTS).feature_names is None
+    square = ua.Dataset(np.ones((3, 3)), kind="affinity", feature_names=["a", "b", "c"])
+    drawn = square.subsample(2, np.random.default_rng(0)).feature_names
+    assert drawn in (("a", "b"), ("a", "c"), ("b", "c"))
     for wrong in (["a"], ["a", 1]):
         with pytest.raises(
             InputError, match=r"feature_names must be 2 words, one for each column"

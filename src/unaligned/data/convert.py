@@ -12,6 +12,7 @@ from .._check import shape_of
 from ..errors import InputError, InputTypeError, counted
 from .chunks import DaskRows
 from .files import as_source, refuse_anndata
+from .names import Names, column_names, row_names
 from .parts import require_numeric
 from .preprocess import Values
 from .sources import ArrayRows, RowSource
@@ -78,7 +79,7 @@ def _to_array(data: Any, label: str) -> Values:
     return _from_sequence(data, label)
 
 
-def feature_names_of(data: Any) -> tuple[str, ...] | None:
+def feature_names_of(data: Any) -> Names:
     """Return the names of a table's columns where all are text, as scikit-learn takes them.
 
     Examples
@@ -87,17 +88,19 @@ def feature_names_of(data: Any) -> tuple[str, ...] | None:
     >>> feature_names_of(pd.DataFrame({"x": [1.0], "y": [2.0]}))
     ('x', 'y')
     """
-    if not _is_of(data, "pandas", "polars", "pyarrow"):
+    if isinstance(data, RowSource):
+        return data.feature_names
+    if not _is_of(data, "pandas", "polars", "pyarrow", "dask"):
         return None
     if hasattr(data, "collect_schema"):
         names = data.collect_schema().names()  # a polars LazyFrame warns about .columns
     else:
         names = getattr(data, "column_names", getattr(data, "columns", ()))
-    return _words(names)
+    return column_names(names)
 
 
-def sample_names_of(data: Any) -> tuple[str, ...] | None:
-    """Return the names of a pandas table's rows where all are text; numbers only count rows.
+def sample_names_of(data: Any) -> Names:
+    """Return the names of a pandas table's rows where they are text; numbers only count rows.
 
     Examples
     --------
@@ -105,12 +108,7 @@ def sample_names_of(data: Any) -> tuple[str, ...] | None:
     >>> sample_names_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["ann", "bob"]))
     ('ann', 'bob')
     """
-    return _words(getattr(data, "index", ())) if _is_of(data, "pandas") else None
-
-
-def _words(names: Any) -> tuple[str, ...] | None:
-    is_named = len(names) > 0 and all(isinstance(name, str) for name in names)
-    return tuple(names) if is_named else None
+    return row_names(getattr(data, "index", ())) if _is_of(data, "pandas") else None
 
 
 def _is_of(data: Any, *packages: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .names import Names
+
 
 class Facts(NamedTuple):
     """What decides whether a distance applies; kept where the data itself is not.
@@ -29,8 +31,8 @@ class Facts(NamedTuple):
     n_features: int
     preprocess: tuple[str, ...] = ()
     n_dropped: int = 0
-    feature_names: tuple[str, ...] | None = None
-    sample_names: tuple[str, ...] | None = None
+    feature_names: Names = None
+    sample_names: Names = None
 
     def without_samples(self) -> Facts:
         """Return the facts without the names of rows, of which there may be a million."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts
+from ..data.names import Names
 from ..data.preprocess import is_fitted
 from ..engine import Engine
 from ..errors import InputError, RecipeMismatchError
@@ -24,6 +25,11 @@ from ..spectra.compute import (
 )
 from ..spectra.decay import suggest_gamma
 from ..spectra.signature import Signature
+
+_ORDERED = {
+    "column": "columns= does where a table is read from a file",
+    "row": "second.loc[first.index] does in pandas",
+}
 
 
 class Distance(ABC):
@@ -145,13 +151,7 @@ def _other_features(first: Facts, second: Facts) -> str | None:
     return found and f"{needs} {found}"
 
 
-def _other_names(
-    what: str,
-    first: Facts,
-    mine: tuple[str, ...] | None,
-    second: Facts,
-    yours: tuple[str, ...] | None,
-) -> str | None:
+def _other_names(what: str, first: Facts, mine: Names, second: Facts, yours: Names) -> str | None:
     """Return how the names of rows or columns differ; None where they agree, or one has none."""
     if mine is None or yours is None or mine is yours or mine == yours:
         return None
@@ -161,12 +161,12 @@ def _other_names(
         shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
         return (
             f"{second.label} has no {what} {shown}, which {first.label} has; name the {what}s "
-            "alike, or give arrays without names to match them by position"
+            f"alike, or give arrays or .npy files, whose {what}s are matched by position"
         )
     i = next(i for i, name in enumerate(mine) if name != yours[i])
     return (
         f"{first.label} has {mine[i]!r} as {what} {i} where {second.label} has {yours[i]!r}; "
-        f"bring the {what}s of all datasets into one order"
+        f"bring the {what}s of all datasets into one order, as {_ORDERED[what]}"
     )
 
 
