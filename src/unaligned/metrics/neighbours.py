@@ -53,7 +53,10 @@ class CrossLID(DataDistance):
     """
 
     name: ClassVar[str] = "crosslid"
-    summary: ClassVar[str] = "local intrinsic dimension of each among neighbours in the other"
+    summary: ClassVar[str] = (
+        "local intrinsic dimension of each among neighbours in the other; directed=True takes one "
+        "direction, and is not symmetric"
+    )
     cost: ClassVar[str] = "O(N² d) per pair at worst, 8 N k bytes"
     same_features: ClassVar[bool] = True
 
