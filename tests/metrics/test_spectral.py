@@ -116,9 +116,7 @@ def test_available_tells_what_each_distance_needs():
     assert table.loc["log-euclidean", "paired rows"]
     assert table["what"].str.len().min() > 10
     # What options change stands in words: the columns tell of the defaults.
-    assert (
-        "directed=True takes one direction, and is not symmetric" in table.at["crosslid", "what"]
-    )
+    assert "not symmetric with directed=True" in table.at["crosslid", "what"]
     assert "laplacian='robust' needs the extra 'topology'" in table.at["shape-dna", "what"]
 
 

@@ -17,12 +17,11 @@ from ..data.facts import Facts
 from ..engine import one_blas
 from ..errors import InputError, NotApplicableError
 from ..operators.affinity import KernelSettings
-from ..spectra.base import negative_mass
+from ..spectra.base import is_singular, negative_mass
 from ..spectra.compute import operator_of, warn_if_indefinite
 from ._points import DataDistance, Described
 from .imd import TIMES, require_powers
 
-_EPS = float(np.finfo(np.float64).eps)
 # Up to here η leaves its logarithm nine digits; operators of points, with γ = 1e-8, stay below.
 _NEAR_ONE = 1.0 - 1e-8
 _MADE = {"spd": "a matrix taken as it is", "graph": "the heat kernel of a graph"}
@@ -179,8 +178,7 @@ class AffineInvariant(AlignedDistance):
         """Return the norm of the logarithms of the generalised eigenvalues."""
         (W1, log_unit1), (W2, log_unit2) = first.content, second.content
         factor, failed = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
-        pivots = factor.diagonal() ** 2
-        if failed or pivots.min() <= len(W1) * _EPS * pivots.max():
+        if failed or is_singular(factor.diagonal() ** 2):  # pivots lie between the eigenvalues
             raise _more_singular(first, second)
         reduced, _ = dsygst((W2 - W1).T, factor, lower=1, overwrite_a=1)
         ratios = eigvalsh(reduced)  # reads the lower half
@@ -296,7 +294,7 @@ def _shares(operator: Described, factor: FloatArray) -> FloatArray:
 
 def _require_positive(eigenvalues: FloatArray, label: str, unit: float = 1.0) -> None:
     """Refuse an operator that is singular but for rounding; eigenvalues ascend."""
-    if eigenvalues[0] <= eigenvalues.size * _EPS * eigenvalues[-1]:
+    if is_singular(eigenvalues):
         raise _not_positive(float(eigenvalues[0] * unit), label)
 
 

@@ -54,8 +54,7 @@ class CrossLID(DataDistance):
 
     name: ClassVar[str] = "crosslid"
     summary: ClassVar[str] = (
-        "local intrinsic dimension of each among neighbours in the other; directed=True takes one "
-        "direction, and is not symmetric"
+        "local intrinsic dimension of each in the other; not symmetric with directed=True"
     )
     cost: ClassVar[str] = "O(N² d) per pair at worst, 8 N k bytes"
     same_features: ClassVar[bool] = True
