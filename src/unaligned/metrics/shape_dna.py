@@ -64,7 +64,9 @@ class ShapeDNA(SpectralDistance):
     """
 
     name: ClassVar[str] = "shape-dna"
-    summary: ClassVar[str] = "first eigenvalues of Laplacians"
+    summary: ClassVar[str] = (
+        "first eigenvalues of Laplacians; laplacian='robust' needs the extra 'topology'"
+    )
     cost: ClassVar[str] = "one spectrum per dataset, then 50 operations per pair"
     kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "affinity")
 
