@@ -91,6 +91,26 @@ def optimal_coupling(cost: FloatArray, first: FloatArray, second: FloatArray) ->
     return best
 
 
+def sorted_cost(x: FloatArray, y: FloatArray) -> float:
+    """Return the least mean squared difference over couplings of numbers, by their order.
+
+    Shares are counted in whole numbers, one point of x being M and one of y being N: sums of 1/N
+    and of 1/M leave slivers between the two, which pay for the way to a point far out.
+
+    O(N log N) time.
+
+    Examples
+    --------
+    >>> sorted_cost(np.array([0.0, 2.0]), np.array([5.0, 1.0]))
+    5.0
+    """
+    n, m = len(x), len(y)
+    edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
+    starts = edges[:-1]
+    gaps = np.sort(x)[starts // m] - np.sort(y)[starts // n]
+    return float(np.diff(edges) @ gaps**2) / (n * m)
+
+
 def _missing(cost: FloatArray, found: Coupling, first: FloatArray, second: FloatArray) -> float:
     """Return how much less than this coupling another may cost, at most, as a share."""
     value = float(np.vdot(found.plan, cost))

@@ -170,7 +170,7 @@ def _neighbours(C: FloatArray) -> float:
 
 def _warn_rounding(value: float, blur: float) -> None:
     warn(
-        f"some points are so far out that rounding of their distances moves the value, {value:.3g}, "
-        f"by up to {blur:.1g}. Leave them out, or compare the parts one by one.",
+        f"some points are so far out that rounding of their distances may move the value, "
+        f"{value:.3g}, by {blur:.1g}. Leave them out, or compare the parts one by one.",
         AccuracyWarning,
     )
