@@ -56,7 +56,7 @@ def test_nor_do_points_far_out_on_two_scales(seed):
     assert found_cost(cost) == pytest.approx(least_cost(cost), rel=1e-12)
     x[6] += 1e6  # one must go the way to the others, and pays for nearly all
     cost = cdist(x, y, "sqeuclidean")
-    assert found_cost(cost) == pytest.approx(least_cost(cost), rel=1e-12)
+    assert found_cost(cost) == pytest.approx(least_cost(cost), rel=1e-9)
 
 
 @pytest.mark.parametrize(("n", "m", "few", "many"), [(30, 70, 3, 7), (49, 77, 7, 11)])

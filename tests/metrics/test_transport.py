@@ -198,7 +198,7 @@ def test_the_two_ways_to_the_gradient_agree(seed):
     products, differences = _gromov._Products(*spaces), _gromov._Differences(*spaces)
     vertex = products.vertex(np.random.default_rng(seed).random((len(x), len(y))))
     expected = sum(
-        vertex[k, l] * (spaces[0][:, [k]] - spaces[1][l]) ** 2 for k, l in np.argwhere(vertex)
+        vertex[i, j] * (spaces[0][:, [i]] - spaces[1][j]) ** 2 for i, j in np.argwhere(vertex)
     )
     for way in (products, differences):
         np.testing.assert_allclose(way.gradient(vertex), expected, rtol=1e-10)

@@ -74,7 +74,8 @@ class Wasserstein(TransportDistance):
       W₂. In one run on a busy CPU it was slower than the exact one in as much memory (2-tori,
       N=5000, epsilon 0.02: 46 s and 1.288 against 14 s and 1.329), so it is never chosen.
 
-    About O(N³) time at worst and 50 N² bytes (65 beside points far out); sliced O(N log N) per direction and 200 MB.
+    About O(N³) time at worst and 50 N² bytes, 65 N² beside points far out; sliced O(N log N) per
+    direction and 200 MB.
 
     Attributes
     ----------
