@@ -164,8 +164,12 @@ def _line_search(quadratic: float, linear: float) -> float:
 
 
 def _neighbours(C: FloatArray) -> float:
-    """Return the median distance of a point to the nearest other one; inf if all are one."""
-    return float(np.median(C.min(axis=1, where=C > 0, initial=np.inf)))
+    """Return how far the closest tenth of points is from others; inf if all are one.
+
+    No more than a tenth: clouds far out collapse by rounding, and have no neighbours left.
+    """
+    nearest = C.min(axis=1, where=C > 0, initial=np.inf)
+    return float(np.quantile(nearest, 0.1, method="lower"))
 
 
 def _warn_rounding(value: float, blur: float) -> None:
