@@ -77,11 +77,20 @@ def h5ad(sparse=True, damage=None):
         else:
             file["X"] = POINTS
         file["obsm/X_pca"] = POINTS[:, :2]
+        file["var/_index"] = ["x", "y", "z"]
         names, codes = np.unique(DAYS, return_inverse=True)
         file["obs/day/codes"], file["obs/day/categories"] = codes, names.astype(bytes)
         if damage is not None:
             damage(file)
     return stream.getvalue()
+
+
+def annotated(frame):
+    """Return a table as AnnData, its columns being genes."""
+    pandas, anndata = pytest.importorskip("pandas"), pytest.importorskip("anndata")
+    var = pandas.DataFrame(index=list(map(str, frame.columns)))
+    obs = pandas.DataFrame({"day": DAYS}, index=[f"cell{i}" for i in range(len(frame))])
+    return anndata.AnnData(frame.to_numpy(), obs=obs, var=var)
 
 
 def zarr_folder(path, version=3):

@@ -7,6 +7,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 
 import unaligned as ua
 from unaligned.comparison import DISTANCES
+from unaligned.embedding import embed
 from unaligned.errors import (
     DataWarning,
     InputError,
@@ -318,3 +319,37 @@ def test_what_cannot_be_compared_with_old_members_is_not_added(
             comparison.add({"new": new})
         more = comparison.add({"fitting": cloud(8)})
         assert more["fitting"].iloc[0] > 0
+
+
+def test_names_of_columns_are_not_saved_where_no_distance_asks_for_them(tmp_path):
+    names = [f"gene {i}" for i in range(5000)]
+    sizes = []
+    for feature_names in (None, names):
+        few = np.random.default_rng(0).normal(size=(3, 8, 5000))
+        named = {f"{i}": ua.Dataset(x, feature_names=feature_names) for i, x in enumerate(few)}
+        ua.compare(named, distance="imd").save(tmp_path / "file")
+        sizes.append((tmp_path / "file").stat().st_size)
+    assert abs(sizes[1] - sizes[0]) < 100
+
+
+def test_negative_estimates_count_as_zero_in_trees_and_maps(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y, z, w = rng.normal(size=(4, 60, 2))
+    clouds = {"a": x, "b": y, "c": z, "far": w + 9.0}
+    result = ua.compare(clouds, distance="mmd", unbiased=True)
+    assert result.distances.min() < 0  # what the estimate says stays
+    linkage = result.linkage()
+    assert is_valid_linkage(linkage)
+    assert linkage[-1, 2] > 0.5
+    assert linkage[:-1, 2].max() < 0.1
+    result.plot("dendrogram")
+    result.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_what_a_dataset_has_with_itself_plays_no_part_in_its_map():
+    clouds = list(np.random.default_rng(0).normal(size=(3, 150, 3)) * [[[1]], [[1.5]], [[3]]])
+    result = ua.compare(clouds, distance="crosslid")
+    assert result.distances.diagonal().min() > 1
+    hollow = result.distances - np.diag(result.distances.diagonal())
+    assert np.allclose(result.embed(n_components=1), embed(hollow, n_components=1), atol=1e-9)

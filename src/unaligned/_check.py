@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -64,13 +64,18 @@ def flag(name: str, value: object) -> bool:
     return bool(value)
 
 
-def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """Return `value` if it is one of the `allowed` words, else name the nearest one."""
+def one_of(
+    name: str, value: object, allowed: Iterable[str], also: Mapping[str, str] | None = None
+) -> str:
+    """Return `value` if it is one of the `allowed` words, else name the nearest one.
+
+    What is `also` known by another word is suggested for that.
+    """
     choices = tuple(allowed)
     if isinstance(value, str) and value in choices:
         return value
     raise InputError(
-        f"{name}={value!r} is not known.{did_you_mean(value, choices)} "
+        f"{name}={value!r} is not known.{did_you_mean(value, choices, also)} "
         f"Choose one of: {', '.join(choices)}."
     )
 
@@ -83,22 +88,36 @@ def file_path(name: str, value: object) -> Path:
     return Path(text)
 
 
-def known_options(owner: str, options: Iterable[str], allowed: Iterable[str]) -> None:
-    """Refuse option names that `owner` does not have, naming the nearest one."""
+def known_options(
+    owner: str,
+    options: Iterable[str],
+    allowed: Iterable[str],
+    also: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse option names that `owner` does not have, naming the nearest one, as `one_of` does."""
     names = tuple(allowed)
     for option in options:
         if option not in names:
             choices = sorted(names)
             raise OptionError(
-                f"{owner} has no option {option!r}.{did_you_mean(option, choices)} "
+                f"{owner} has no option {option!r}.{did_you_mean(option, choices, also)} "
                 f"Its options are: {', '.join(choices) or 'none'}."
             )
 
 
-def did_you_mean(value: object, choices: Iterable[str]) -> str:
-    """Return ' Did you mean ...?' for the choice nearest to `value`, or nothing."""
-    near = difflib.get_close_matches(str(value), list(choices), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def did_you_mean(
+    value: object, choices: Iterable[str], also: Mapping[str, str] | None = None
+) -> str:
+    """Return ' Did you mean ...?' for the choice nearest to `value`, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("MMD", ["mtd", "mmd"]), did_you_mean("FID", ["frechet"], {"fid": "frechet"})
+    (" Did you mean 'mmd'?", " Did you mean 'frechet'?")
+    """
+    words = {choice.lower(): choice for choice in choices} | dict(also or {})
+    near = difflib.get_close_matches(str(value).lower(), words, n=1)
+    return f" Did you mean {words[near[0]]!r}?" if near else ""
 
 
 def root_seed(rng: RNGLike) -> int:

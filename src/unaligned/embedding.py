@@ -63,6 +63,23 @@ def embed(
     return _metric_mds(distances, k, rng)
 
 
+def symmetrised(distances: FloatArray) -> FloatArray:
+    """Return distances as maps and trees need them: symmetric, none below 0, 0 of itself, (n, n).
+
+    The mean of both directions. Unbiased estimates may be negative, which means 0; `crosslid` of
+    a dataset with itself is not 0, which no map can show.
+
+    Examples
+    --------
+    >>> symmetrised(np.array([[3.0, 1.0], [2.0, -1.0]]))
+    array([[0. , 1.5],
+           [1.5, 0. ]])
+    """
+    mean: FloatArray = np.maximum((distances + distances.T) / 2, 0.0)
+    np.fill_diagonal(mean, 0.0)
+    return mean
+
+
 def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
     """Return coordinates by classical scaling (Torgerson, 1952).
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .comparison import resolve_distance
 from .data.archive import read_archive, write_archive
 from .data.facts import Facts
 from .errors import FileError
+from .metrics.base import Distance
+from .metrics.registry import resolve_distance
 from .result import Comparison
 from .spectra.signature import Signature
 
@@ -48,7 +49,7 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
                 signatures.append([side, name, part])
             elif comparison.distance is not None and (kept := comparison.distance.to_arrays(item)):
                 arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
-                known = [facts[name].to_header()] if name in facts else []
+                known = [_kept_facts(comparison.distance, facts[name])] if name in facts else []
                 descriptors.append([side, name, list(kept), *known])
     write_archive(path, _FORMAT, header, arrays)
 
@@ -92,6 +93,15 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         _facts=facts["row"],
         _reference_facts=facts["column"],
     )
+
+
+def _kept_facts(method: Distance, facts: Facts) -> dict[str, Any]:
+    """Return what must be known of a dataset that others are compared with later.
+
+    Names of 30,000 genes would outweigh most descriptors; few distances ask for them.
+    """
+    forgotten = {} if method.same_features else {"feature_names": None}
+    return {**facts.to_header(), **forgotten}
 
 
 def _restored(preparation: dict[str, Any]) -> dict[str, Any]:

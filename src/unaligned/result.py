@@ -277,13 +277,15 @@ class Comparison:
         return read_comparison(path)
 
     def _square(self, what: str) -> FloatArray:
+        from .embedding import symmetrised  # upward, at call time only
+
         if not self.is_square:
             raise InputError(
                 f"{what}() needs distances within one collection; this comparison is "
                 f"{self._shape(' against ')}. "
                 "Compare them all in one collection."
             )
-        return (self.distances + self.distances.T) / 2
+        return symmetrised(self.distances)
 
     def __repr__(self) -> str:
         return f"Comparison({self.distance_name}, {self._shape(' × ')})"

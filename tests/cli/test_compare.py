@@ -51,6 +51,17 @@ def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
     assert f"{distances['cells', 'model']:.4g}" in found.stdout
 
 
+def test_columns_in_another_order_are_refused_with_what_to_type(files):
+    (files / "first.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
+    (files / "second.csv").write_text("y,x\n2,1\n4,3\n7,5\n")
+    told = refused("compare first.csv second.csv --distance mmd", code=1)
+    assert "dataset 'first' has 'x' as column 0 where dataset 'second' has 'y'" in told
+    assert "into one order, as --columns does where a table is read from a file" in told
+    found = parsed("compare first.csv second.csv --distance mmd --columns x,y")
+    assert np.max(found["results"]["mmd"]["distances"]) == 0
+    done("compare first.csv second.csv -K 2")  # which needs no shared features
+
+
 def test_against_takes_files_up_to_the_next_option():
     found = parsed("compare new.npy --against cells.npy model.npy arrays.npz:first")
     assert found["names"] == ["new"]
@@ -135,6 +146,7 @@ def test_all_outputs_are_written(files):
         ("compare cells.npy", "nothing to compare it with"),
         ("compare cells.npy cells.npy", "'cells.npy' is given twice"),
         ("compare cells.npy model.npy -d lse", "Did you mean 'les'?"),
+        ("compare cells.npy model.npy -d FID", "Did you mean 'frechet'?"),
         ("compare cells.npy model.npy --option squred=true", "Did you mean 'squared'?"),
         ("compare cells.npy model.npy --option squared", "must be KEY=VALUE"),
         ("compare cells.npy model.npy -d mmd --gamma 1", "'gamma' is not an option of mmd"),

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from sample_files import DAYS, POINTS
-from unaligned.errors import FileError
+from sample_files import DAYS, POINTS, annotated
+from unaligned.errors import DataWarning, FileError
 
 h5py = pytest.importorskip("h5py")
 COUNTS = np.where(POINTS > 0, np.round(5 * POINTS), 0.0)
@@ -108,3 +108,74 @@ def test_files_of_old_versions_are_read(tmp_path):
         "older:D2",
         "older:D10",
     ]
+
+
+def named_cells(folder, **index):
+    """Write cells with two genes, of which `raw` has one more, and return the path."""
+    cells = annotated(pd.DataFrame(POINTS, columns=["x", "y", "z"]))
+    if index:
+        cells.var.index = pd.Index(["g1", "g2", "g3"], **index)
+    cells.raw = cells.copy()
+    cells = cells[:, :2].copy()
+    cells.layers["counts"] = sparse.csc_matrix(cells.X)
+    cells.obsm["X_pca"] = POINTS
+    cells.write_h5ad(folder / "cells.h5ad")
+    return f"{folder / 'cells.h5ad'}"
+
+
+def test_each_matrix_has_the_names_of_its_own_columns(tmp_path):
+    path = named_cells(tmp_path)
+    assert ua.load(path).feature_names == ("x", "y")
+    assert ua.load(f"{path}:layers/counts").feature_names == ("x", "y")
+    assert ua.load(f"{path}:raw/X").feature_names == ("x", "y", "z")
+    assert ua.load(f"{path}:obsm/X_pca").feature_names is None
+    cells = tuple(f"cell{i}" for i in range(12))
+    assert ua.load(path, transpose=True).feature_names == cells
+    assert ua.load(f"{path}:obsm/X_pca", transpose=True).feature_names == cells
+
+
+def test_an_index_may_have_a_name(tmp_path):
+    path = named_cells(tmp_path, name="gene")
+    assert ua.load(path).feature_names == ("g1", "g2")
+    assert ua.Dataset.from_source(path).feature_names == ("g1", "g2")
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_every_way_to_store_an_index_is_read(nullable, tmp_path):
+    path = named_cells(tmp_path)
+    with h5py.File(path, "a") as file:
+        del file["var/_index"]
+        if nullable:
+            file["var/_index/values"], file["var/_index/mask"] = ["a", "b"], [False, False]
+        else:
+            file["var/_index"] = np.array([b"a", b"b"])
+    assert ua.load(path).feature_names == ("a", "b")
+    assert ua.Dataset.from_source(path).feature_names == ("a", "b")
+
+
+def test_a_table_of_before_0_7_is_read(tmp_path):
+    with h5py.File(tmp_path / "old.h5ad", "w") as file:
+        file["X"] = POINTS[:, :2]
+        file["var"] = np.array([(b"a", 1), (b"b", 2)], dtype=[("index", "S1"), ("n", "i4")])
+    assert ua.load(tmp_path / "old.h5ad").feature_names == ("a", "b")
+
+
+@pytest.mark.parametrize("index", [[1.5, 2.5], None])
+def test_numbers_and_nothing_are_taken_as_they_are(index, tmp_path):
+    path = named_cells(tmp_path)
+    with h5py.File(path, "a") as file:
+        del file["var/_index"]
+        if index is not None:
+            file["var/_index"] = index
+    names = None if index is None else ("1.5", "2.5")
+    assert ua.load(path).feature_names == names
+    assert ua.Dataset.from_source(path).feature_names is None
+
+
+def test_too_few_names_are_told_and_the_values_are_read(tmp_path):
+    path = named_cells(tmp_path)
+    with h5py.File(path, "a") as file:
+        del file["var/_index"]
+        file["var/_index"] = ["a"]
+    with pytest.warns(DataWarning, match=r"It has 1 name for 2 columns. Its columns stay without"):
+        assert ua.load(path).feature_names is None

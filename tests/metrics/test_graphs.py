@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import textbook
 import unaligned as ua
-from unaligned.errors import InputError, NotApplicableError
+from unaligned.errors import DataWarning, InputError, NotApplicableError
 
 SEEDS = range(4)
 SIGNATURES = {"heat": textbook.netlsd_heat, "wave": textbook.netlsd_wave}
@@ -190,6 +190,38 @@ def test_a_graph_without_edges_is_like_any_other_without_edges(distance):
 def test_wrong_options_are_refused(distance, options, message):
     with pytest.raises(InputError, match=message):
         ua.distance(*clouds(0), distance, **options)
+
+
+@pytest.mark.parametrize("distance", ["imd", "netlsd"])
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix, np.asarray])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_points_that_look_like_a_graph_are_told(distance, make, seed):
+    pair = graphs(seed)
+    message = r"'[ab]' is taken for points, and .*Dataset\(values, kind='graph'\)"
+    with pytest.warns(DataWarning, match=message):
+        ua.distance(*(make(A) for A in pair), distance)
+    with pytest.warns(DataWarning, match=message):
+        ua.distance(*(make(A.astype(bool)) for A in pair), distance)
+    given = [ua.Dataset(make(A), kind="graph") for A in pair]
+    assert ua.distance(*given, distance) > 0  # warnings are errors here
+
+
+@pytest.mark.parametrize("distance", ["imd", "netlsd"])
+@pytest.mark.parametrize(
+    "change", ["not symmetric", "not square", "a diagonal", "negative", "preprocessed"]
+)
+def test_points_that_cannot_be_a_graph_are_not_told_of(distance, change):
+    graph, _ = graphs(0)
+    places = np.arange(40)
+    points = {
+        "not symmetric": graph * np.linspace(1, 2, 40),
+        "not square": graph[:, :35],
+        "a diagonal": graph + np.diag(places),
+        "negative": graph * (-1.0) ** np.add.outer(places, places),
+    }.get(change, graph)
+    options = {"preprocess": "log1p"} if change == "preprocessed" else {}
+    for values in (points, sparse.csr_array(points)):
+        assert ua.distance(values, points[:30], distance, **options) >= 0
 
 
 def test_kinds_without_a_graph_are_refused():

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.linalg import sqrtm
+from scipy.linalg import hadamard, sqrtm
 from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -210,3 +210,27 @@ def test_settings_are_checked():
         ua.distance(*pair(0), "mmd", bandwidth="mean")
     with pytest.raises(NotApplicableError, match="needs at least 2 rows, and dataset 'a' has 1"):
         ua.distance(pair(0)[0][:1], pair(0)[1], "frechet")
+
+
+@pytest.mark.parametrize(("size", "factor"), [(1.0, 1 + 1e-7), (1e3, 1.001), (1e5, 1.01)])
+@pytest.mark.parametrize("rows", [64, 8])  # 8: fewer than features
+def test_frechet_keeps_the_digits_of_small_differences(rows, size, factor):
+    # Columns of a Hadamard matrix: mean 0, and covariances that commute, so d = Σ (s₁ - s₂)².
+    x = hadamard(rows).astype(float)[:, 1 : 1 + min(rows - 1, 20)]
+    x = np.hstack([x, np.zeros((rows, 20 - x.shape[1]))]) * np.r_[size, np.ones(19)]
+    y = x * np.r_[1.0, np.full(19, factor)]
+    expected = (min(rows - 1, 20) - 1) * (factor - 1) ** 2 * rows / (rows - 1)
+    assert ua.distance(x, y, "frechet") == pytest.approx(expected, rel=1e-6)
+    assert ua.distance(x, y[:, ::-1], "frechet") > expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_frechet_of_nearly_equal_data_with_more_rows_on_one_side(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(9, 30))
+    y = np.vstack([x, x])  # the same mean; covariances 2·8/17 of each other
+    ratio = np.sqrt(2 * 8 / 17)
+    expected = (1 - ratio) ** 2 * np.trace(np.cov(x.T))
+    assert ua.distance(x, y, "frechet") == pytest.approx(expected, rel=1e-9)
+    near = np.vstack([x, x[:1] + 1e-9])
+    assert 0 <= ua.distance(near[:-1] * 1.0, near, "frechet") < ua.distance(x, 2 * x, "frechet")

@@ -6,7 +6,7 @@ import pytest
 import unaligned as ua
 from unaligned.comparison import DISTANCES
 from unaligned.errors import InputError, MissingExtraError, NotApplicableError
-from unaligned.metrics import _persistence
+from unaligned.metrics import _persistence, topology
 from unaligned.metrics._persistence import (
     collapsed_bars,
     distance_matrix,
@@ -185,6 +185,19 @@ def test_a_missing_package_names_the_extra(monkeypatch, name, package):
     a = np.random.default_rng(0).normal(size=(10, 2))
     with pytest.raises(MissingExtraError, match=rf"{name}.*{package}.*unaligned\[topology\]"):
         ua.distance(a, 2.0 * a, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "package"), [("bottleneck-h0", "gudhi"), ("bottleneck-h2", "ripser")]
+)
+def test_a_missing_package_is_named_before_the_long_work(monkeypatch, name, package):
+    def never(dataset):
+        raise AssertionError("the distances were worked out first")
+
+    monkeypatch.setattr(topology, "distance_matrix", never)
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    with pytest.raises(MissingExtraError, match=package):
+        ua.distance(np.eye(3), 2.0 * np.eye(3), name)
 
 
 class TestPairwise:

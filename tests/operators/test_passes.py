@@ -7,7 +7,7 @@ import pytest
 
 from unaligned.data.derived import FiniteRows, MappedRows
 from unaligned.data.files import NpyRows, as_source
-from unaligned.data.readers.base import ChosenRows
+from unaligned.data.readers.groups import ChosenRows
 from unaligned.data.sources import ArrayRows, GeneratedRows
 from unaligned.engine import Engine, Threads
 from unaligned.errors import InputError, InputTypeError

@@ -15,6 +15,7 @@ from scipy import sparse
 from .._check import shape_of
 from ..errors import FileError, InputError, InputTypeError, MissingExtraError
 from .chunks import DaskRows
+from .names import column_names
 from .parts import Part
 from .sources import ArrayRows, GeneratedRows, RowSource, SlicedRows, require_rows
 
@@ -56,7 +57,9 @@ class ParquetRows(RowSource):
         self.path, self.columns = Path(path).absolute(), columns
         with self._open() as file:
             self.n_rows = int(file.metadata.num_rows)
-            self.n_features = len(columns or file.schema_arrow.names)
+            names = columns or file.schema_arrow.names
+            self.n_features = len(names)
+            self.feature_names = column_names(names) if columns is None else None
             groups = range(file.metadata.num_row_groups)
             self._sizes = [int(file.metadata.row_group(i).num_rows) for i in groups]
 
@@ -183,7 +186,7 @@ def _from_path(path: Path) -> RowSource:
     readers: dict[str, Callable[[Path], RowSource]] = {
         ".npy": NpyRows,
         ".parquet": ParquetRows,
-        ".h5ad": lambda path: HDF5Rows(_hdf5(path)["X"]),
+        ".h5ad": _h5ad_rows,
     }
     if path.suffix not in readers:
         raise InputError(
@@ -191,6 +194,19 @@ def _from_path(path: Path) -> RowSource:
             "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
         )
     return readers[path.suffix](path)
+
+
+def _h5ad_rows(path: Path) -> HDF5Rows:
+    """Return the rows of X, its columns named as `var` names them."""
+    file = _hdf5(path)
+    rows = HDF5Rows(file["X"])
+    key = file["var"].attrs.get("_index") if "var" in file else None
+    names: Any = file["var"].get(key) if isinstance(key, str) else None
+    if hasattr(names, "keys"):  # texts of which some may be missing
+        names = names.get("values")
+    if hasattr(names, "asstr") and names.dtype.kind in "SO":  # else they are numbers
+        rows.feature_names = column_names(names.asstr()[()])
+    return rows
 
 
 def _fill(file: Any, block: npt.NDArray[Any], path: Path) -> None:

@@ -55,6 +55,7 @@ class RowSource(ABC):
 
     n_rows: int
     n_features: int
+    feature_names: tuple[str, ...] | None = None  # where what it reads has names
 
     @abstractmethod
     def parts(self, n_rows: int | None = None) -> Iterator[Part]:

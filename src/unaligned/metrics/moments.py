@@ -26,6 +26,7 @@ from ._points import (
 )
 
 _BLOCK_ROWS = 4096
+_CANCELLED = 1e-6  # of the traces: a difference this small has lost 6 of its 16 digits
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class Frechet(DataDistance):
     which is a squared distance, as everyone reports it. With :math:`S_i = F_i^T F_i` the trace of
     the root is the sum of the singular values of :math:`F_1 F_2^T`: no root of a singular
     product, so that fewer samples than features are no trouble and nothing becomes complex or
-    NaN. O(n d min(n, d)) time per dataset, O(min(n, d)³) per pair, 8 min(n, d) d bytes.
+    NaN, and nearly equal data keeps its digits. O(n d min(n, d)) time per dataset,
+    O(min(n, d)³) per pair, 8 min(n, d) d bytes.
 
     Examples
     --------
@@ -159,13 +161,26 @@ class Frechet(DataDistance):
     def between(self, first: Described, second: Described) -> float:
         """Return the squared distance of the two Gaussians."""
         (mean1, F1), (mean2, F2) = first.content, second.content
-        shift = float(np.sum((mean1 - mean2) ** 2))
-        spread = float(np.vdot(F1, F1) + np.vdot(F2, F2))
-        return shift + max(spread - 2.0 * _nuclear_norm(F1 @ F2.T), 0.0)
+        return float(np.sum((mean1 - mean2) ** 2)) + _between_factors(F1, F2)
 
 
-def _nuclear_norm(matrix: FloatArray) -> float:
-    return float(np.linalg.svd(matrix, compute_uv=False).sum())
+def _between_factors(F1: FloatArray, F2: FloatArray) -> float:
+    r"""Return :math:`\mathrm{tr}(S_1 + S_2 - 2 (S_1 S_2)^{1/2})` of :math:`S_i = F_i^T F_i`.
+
+    It is the least :math:`\|F_1 - Q F_2\|_F^2` over isometries Q, which is at the polar factor of
+    :math:`F_1 F_2^T` (Procrustes). Worked out in that way where the difference of the traces
+    has lost digits: a second decomposition, with vectors.
+    """
+    total = float(np.vdot(F1, F1) + np.vdot(F2, F2))
+    product = F1 @ F2.T
+    found = total - 2.0 * float(np.linalg.svd(product, compute_uv=False).sum())
+    if found > _CANCELLED * total:
+        return found
+    if len(F1) < len(F2):
+        F1, F2, product = F2, F1, product.T
+    U, _, Vt = np.linalg.svd(product, full_matrices=False)
+    gap = F1 - U @ (Vt @ F2)
+    return float(np.vdot(gap, gap))
 
 
 def triangle(points: FloatArray) -> FloatArray:

@@ -53,7 +53,9 @@ class CrossLID(DataDistance):
     """
 
     name: ClassVar[str] = "crosslid"
-    summary: ClassVar[str] = "local intrinsic dimension of each among neighbours in the other"
+    summary: ClassVar[str] = (
+        "local intrinsic dimension of each in the other; not symmetric with directed=True"
+    )
     cost: ClassVar[str] = "O(N² d) per pair at worst, 8 N k bytes"
     same_features: ClassVar[bool] = True
 

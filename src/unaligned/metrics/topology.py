@@ -71,6 +71,7 @@ class Bottleneck(Distance):
     kinds: ClassVar[tuple[str, ...]] = ("points", "distances")
     is_descriptor: ClassVar[bool] = True
     extra: ClassVar[str | None] = "topology"
+    packages: ClassVar[tuple[str, ...]] = ("gudhi",)
     most_points: ClassVar[int]
 
     n_landmarks: int | None = None
@@ -93,7 +94,8 @@ class Bottleneck(Distance):
 
     def describe(self, dataset: Dataset, seed: int) -> Diagram:
         """Return the diagram of one dataset."""
-        optional("gudhi", self.name)  # which `compare` needs: say so before the long work
+        for package in self.packages:  # a missing one is named before the long work
+            optional(package, self.name)
         radius = 0.0
         if self.n_landmarks is not None and self.n_landmarks < dataset.n_samples:
             rows, radius = farthest_points(dataset, self.n_landmarks)
@@ -166,6 +168,7 @@ class BottleneckH0(Bottleneck):
 class _RipserDiagram(Bottleneck):
     """Diagrams by ripser."""
 
+    packages: ClassVar[tuple[str, ...]] = ("gudhi", "ripser")
     dimension: ClassVar[int]
 
     def diagram(self, distances: FloatArray) -> FloatArray:

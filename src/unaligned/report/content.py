@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
-from ..embedding import CORRELATIONS, correlate
+from ..embedding import CORRELATIONS, correlate, symmetrised
 from ..errors import InputError
 from ..result import Comparison
 from ..spectra.signature import Signature
@@ -85,11 +85,10 @@ class Content:
         """Whether all distances are numbers."""
         return bool(np.isfinite(self.comparison.distances).all())
 
-    @property
+    @cached_property
     def square(self) -> FloatArray:
         """The distances, made symmetric as `embed` and `linkage` do."""
-        distances = self.comparison.distances
-        return (distances + distances.T) / 2
+        return symmetrised(self.comparison.distances)
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -139,13 +138,12 @@ class Content:
         n = len(self.comparison.names)
         if self.linkage is None or n < 4 or not self.square.any():
             return None
-        square = self.square - np.diag(np.diag(self.square))
         best: Groups | None = None
         for count in range(2, min(_MOST_GROUPS, n - 1) + 1):
             labels = fcluster(self.linkage, count, criterion="maxclust")
             if not 2 <= len(set(labels)) < n:
                 continue
-            score = float(silhouette_score(square, labels, metric="precomputed"))
+            score = float(silhouette_score(self.square, labels, metric="precomputed"))
             if best is None or score > best.silhouette:
                 best = Groups(self._in_order(labels), len(set(labels)), score)
         return best if best is not None and best.silhouette >= _CLEAR else None

@@ -18,10 +18,12 @@ from ... import _check, _settings
 from ...errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..convert import to_values
 from ..dataset import Dataset
+from ..names import column_names
 from ..sources import RowSource
 from .base import Contents, Item, ReadOptions, Request, reading
 from .groups import Groups, chosen, groups_of, natural_key
 from .images import image_files
+from .matrix import lists_beside
 from .paths import (
     PathLike,
     Place,
@@ -48,7 +50,8 @@ def load(
     ----------
     path
         Such as `cells.npy`, `cells.npz:counts`, `cells.h5ad:obsm/X_pca`, or a folder of images.
-        The guide to files lists the formats.
+        The guide to files lists the formats, and those that name their columns
+        (`Dataset.feature_names`).
     name
         How results call it; None takes the file's name.
     kind
@@ -76,7 +79,10 @@ def load(
         key, item = opened.contents.select(place.key)
         called = name or joined(stem(place.path), key if place.key is not None else None)
         values = _values(opened.request, item)
-        return _dataset(opened.request, key, values, name=called, kind=kind, **rest)
+        names = _feature_names(opened.request, item)
+        return _dataset(
+            opened.request, key, values, feature_names=names, name=called, kind=kind, **rest
+        )
 
 
 def load_all(
@@ -147,7 +153,8 @@ def _files(place: Place) -> list[Place]:
         return [place]
     with reading(place.path, "a folder"):
         inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
-        inside = [path for path in inside if not path.name.startswith(".")]
+        lists = {other for path in inside for other in lists_beside(path)}
+        inside = [path for path in inside if path not in lists and path.name[0] != "."]
         readable = [path for path in inside if _is_dataset(path)]
         if not readable and image_files(place.path):
             return [place]
@@ -184,12 +191,12 @@ def _datasets(
             tables = _of_length(tables, n_rows, settings.group_by)
         request.afford(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
-            values = _values(request, item)
+            values, names = _values(request, item), _feature_names(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
             for group, mask in groups:
                 name = joined(called, part, group)
                 rows = values if mask is None else chosen(values, mask)
-                yield _dataset(request, key, rows, name=name, **rest)
+                yield _dataset(request, key, rows, feature_names=names, name=name, **rest)
 
 
 def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
@@ -217,6 +224,23 @@ def _values(request: Request, item: Item) -> Any:
     if settings.transpose:
         values = (values.read() if isinstance(values, RowSource) else values).T
     return values
+
+
+def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
+    """Return what the columns are called, rows being samples; None where they have no names."""
+    if len(item.shape) != 2:
+        return None
+    transposed = request.options.transpose
+    found, n_columns = (item.rows, item.shape[0]) if transposed else (item.columns, item.shape[1])
+    try:
+        with reading(request.path, "names of columns"):
+            names = column_names(found())
+            if names is not None and len(names) != n_columns:
+                raise FileError(f"It has {counted(len(names), 'name')} for {n_columns} columns.")
+    except FileError as error:  # distances that need no names can still do without
+        warn(f"{error} Its columns stay without names.", DataWarning)
+        return None
+    return names
 
 
 def _dataset(request: Request, key: str, values: Any, **options: Any) -> Dataset:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ import numpy.typing as npt
 from ... import _check
 from ...errors import FileError, InputError, UnalignedError, UnalignedWarning
 from ..memory import available_memory
-from ..parts import Part
-from ..sources import RowSource, SlicedRows
+from ..sources import SlicedRows
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
 _LARGE = 1 << 28
@@ -133,15 +131,24 @@ class Request:
         return n_bytes > LAZY_BYTES if self.options.lazy is None else self.options.lazy
 
 
+Names = Callable[[], Iterable[Any] | None]
+
+
+def _unnamed() -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Item:
-    """One array of a file: what it is, and how to read it."""
+    """One array of a file: what it is, how to read it, and the names of its columns and rows."""
 
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[], Any]
     is_numeric: bool = True
     n_bytes: int = 0  # what reading it brings into memory
+    columns: Names = _unnamed
+    rows: Names = _unnamed
 
     def __str__(self) -> str:
         return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
@@ -160,9 +167,16 @@ class Contents:
     default: str | None = None
 
     @staticmethod
-    def single(values: Any, labels: npt.NDArray[Any] | None = None) -> Contents:
+    def single(
+        values: Any,
+        labels: npt.NDArray[Any] | None = None,
+        *,
+        columns: Names = _unnamed,
+        rows: Names = _unnamed,
+    ) -> Contents:
         """Return the contents of a file that is one array, read already."""
-        item = Item(tuple(values.shape), str(getattr(values, "dtype", "")), lambda: values)
+        dtype = str(getattr(values, "dtype", ""))
+        item = Item(tuple(values.shape), dtype, lambda: values, columns=columns, rows=rows)
         return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
 
     def select(self, key: str | None) -> tuple[str, Item]:
@@ -222,30 +236,6 @@ class StoredRows(SlicedRows):
         """Return these rows."""
         with reading(self.path, "it was before"), self.opened() as array:
             return array[start:stop]
-
-
-class ChosenRows(RowSource):
-    """Those rows of another source that a mask marks."""
-
-    def __init__(self, source: RowSource, mask: npt.NDArray[np.bool_]) -> None:
-        self.source, self.mask = source, mask
-        self.n_rows, self.n_features = int(mask.sum()), source.n_features
-
-    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield the parts of the source, each with its chosen rows."""
-        start = 0
-        for part in self.source.parts(n_rows):
-            mask = self.mask[part.start : part.start + part.n_rows]
-            kept = int(mask.sum())
-            if kept:
-                yield self.part(start, kept, part.step, partial(_kept, part, mask))
-            start += kept
-
-
-def _kept(part: Part, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:
-    for start, block in part.blocks():
-        first = start - part.start
-        yield block[mask[first : first + block.shape[0]]]
 
 
 @contextmanager

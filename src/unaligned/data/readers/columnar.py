@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from ..convert import to_values
 from ..files import ParquetRows, required
+from ..names import is_counted
 from .base import Contents, Item, Request
+from .groups import text_of
 from .tables import find_column, require_numeric
 
 
@@ -31,8 +33,8 @@ def read_parquet(request: Request) -> Contents:
     request.believe(n_bytes)
     if n_rows and request.is_lazy(n_bytes):
         rows = partial(ParquetRows, request.path, columns)
-        return _contents(request, columns, n_rows, rows, read)
-    return _contents(request, columns, n_rows, partial(_table, request, read, columns), read)
+        return _contents(schema, columns, n_rows, rows, read)
+    return _contents(schema, columns, n_rows, partial(_table, request, read, columns), read)
 
 
 def read_feather(request: Request) -> Contents:
@@ -44,7 +46,7 @@ def read_feather(request: Request) -> Contents:
     columns = _numeric_columns(table.schema, request)
     read = table.select
     values = partial(_table, request, read, columns)
-    return _contents(request, columns, table.num_rows, values, read)
+    return _contents(table.schema, columns, table.num_rows, values, read)
 
 
 def _table(request: Request, read: Callable[[list[str]], Any], columns: list[str]) -> Any:
@@ -55,7 +57,7 @@ def _table(request: Request, read: Callable[[list[str]], Any], columns: list[str
 
 
 def _contents(
-    request: Request,
+    schema: Any,
     columns: list[str],
     n_rows: int,
     values: Callable[[], Any],
@@ -66,8 +68,25 @@ def _contents(
         table.validate(full=True)
         return np.asarray(table.column(0).to_pylist(), dtype=object)
 
-    item = Item((n_rows, len(columns)), "table", values)
+    def rows() -> Iterable[Any] | None:
+        index = _index_columns(schema)
+        return map(text_of, labels(index[0])) if len(index) == 1 else None
+
+    named = not is_counted([name for name in schema.names if name not in _index_columns(schema)])
+    item = Item(
+        (n_rows, len(columns)),
+        "table",
+        values,
+        columns=lambda: columns if named else None,
+        rows=rows,
+    )
     return Contents({"": item}, labels, "")
+
+
+def _index_columns(schema: Any) -> list[str]:
+    """Return the columns that hold names of rows, as pandas tells."""
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in told if isinstance(name, str)]
 
 
 def _numeric_columns(schema: Any, request: Request) -> list[str]:
@@ -76,8 +95,7 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
 
     options = request.options
     names = list(schema.names)
-    pandas_index = (schema.pandas_metadata or {}).get("index_columns", [])
-    taken = {name for name in pandas_index if isinstance(name, str)}
+    taken = set(_index_columns(schema))
     if options.group_by is not None:
         taken.add(names[find_column(options.group_by, names, "group_by")])
     wanted = [name for name in names if name not in taken]

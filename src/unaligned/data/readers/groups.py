@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import DataWarning, FileError, warn
+from ..parts import Part
 from ..sources import RowSource
-from .base import ChosenRows
 
 Mask = npt.NDArray[np.bool_]
 Groups = list[tuple[str | None, Mask | None]]
@@ -26,7 +28,7 @@ def groups_of(labels: npt.NDArray[Any], group_by: str) -> tuple[Groups, int]:
     >>> [name for name, mask in groups_of(np.array(["D10", "D2", "D2", "D10"]), "day")[0]]
     ['D2', 'D10']
     """
-    texts = np.array([_text(label) for label in labels.tolist()], dtype=object)
+    texts = np.array([text_of(label) for label in labels.tolist()], dtype=object)
     missing = texts == ""
     if missing.all():
         raise FileError(f"group_by={group_by!r} has no value in any row.")
@@ -52,7 +54,32 @@ def chosen(values: Any, mask: Mask) -> Any:
     return values[np.flatnonzero(mask)]
 
 
-def _text(label: Any) -> str:
+class ChosenRows(RowSource):
+    """Those rows of another source that a mask marks."""
+
+    def __init__(self, source: RowSource, mask: npt.NDArray[np.bool_]) -> None:
+        self.source, self.mask = source, mask
+        self.n_rows, self.n_features = int(mask.sum()), source.n_features
+
+    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
+        """Yield the parts of the source, each with its chosen rows."""
+        start = 0
+        for part in self.source.parts(n_rows):
+            mask = self.mask[part.start : part.start + part.n_rows]
+            kept = int(mask.sum())
+            if kept:
+                yield self.part(start, kept, part.step, partial(_kept, part, mask))
+            start += kept
+
+
+def _kept(part: Part, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:
+    for start, block in part.blocks():
+        first = start - part.start
+        yield block[mask[first : first + block.shape[0]]]
+
+
+def text_of(label: Any) -> str:
+    """Return a label, or the name of a row, as text; one that is missing is empty."""
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     if label is None or label != label:

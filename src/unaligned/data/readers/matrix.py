@@ -3,22 +3,59 @@
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...errors import FileError
-from .base import Contents, Request
+from .base import Contents, Request, reading
+from .paths import disk_size
 from .text import plain_text, unpacked
+
+_FEATURES = ("features.tsv", "features.tsv.gz", "genes.tsv", "genes.tsv.gz")
+_BARCODES = ("barcodes.tsv", "barcodes.tsv.gz")
 
 
 def read_mtx(request: Request) -> Contents:
-    """Return the matrix as it stands in the file: rows are samples (see `transpose`)."""
+    """Return the matrix as it stands in the file: rows are samples (see `transpose`).
+
+    Genes and cells have the names that 10x writes into files beside it.
+    """
     from scipy.io import mmread
 
     # SciPy's reader crashes on NUL characters, and on a number cut short at the very end.
     data = plain_text(unpacked(request)) + b"\n"
     _require_honest(data, request)
     values: Any = mmread(io.BytesIO(data), spmatrix=False)
-    return Contents.single(values.tocsr() if hasattr(values, "tocsr") else values)
+    n_rows, n_columns = values.shape
+    return Contents.single(
+        values.tocsr() if hasattr(values, "tocsr") else values,
+        rows=partial(_names_beside, request, (*_FEATURES, *_BARCODES), n_rows),
+        columns=partial(_names_beside, request, (*_BARCODES, *_FEATURES), n_columns),
+    )
+
+
+def lists_beside(path: Path, files: tuple[str, ...] = (*_FEATURES, *_BARCODES)) -> list[Path]:
+    """Return the files of 10x with the names for `matrix.mtx`, or `liver_matrix.mtx.gz`."""
+    found = re.fullmatch(r"(.*)matrix\.mtx(\.gz)?", path.name, re.IGNORECASE)
+    beside = [path.with_name(found[1] + file) for file in files] if found else []
+    return [other for other in beside if other.is_file()]
+
+
+def _names_beside(request: Request, files: tuple[str, ...], length: int) -> list[str] | None:
+    """Return the names in the first of these lists that has as many as wanted.
+
+    Of a gene its identifier is taken, which comes first: symbols of genes occur twice.
+    """
+    for path in lists_beside(request.path, files):
+        with reading(path, "a list of names"):
+            lines = plain_text(unpacked(replace(request, path=path, size=disk_size(path))))
+        names = [line.partition("\t")[0] for line in lines.decode().rstrip("\n").split("\n")]
+        if len(names) == length:
+            return names
+    return None
 
 
 def _require_honest(data: bytes, request: Request) -> None:

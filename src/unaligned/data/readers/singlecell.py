@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from scipy import sparse
 from ... import _check
 from ...errors import FileError
 from .base import Contents, Item, StoredRows
+from .groups import text_of
 from .tree import Tree
 
 _PARTS = ("layers", "obsm", "obsp", "raw")
@@ -34,7 +35,27 @@ def contents(tree: Tree) -> Contents:
         raise FileError(
             "There is neither X nor anything in layers or obsm; is it an AnnData file?"
         )
-    return Contents(items, partial(_labels, tree), "X" if "X" in items else None)
+    named = {key: _named(tree, key, item) for key, item in items.items()}
+    return Contents(named, partial(_labels, tree), "X" if "X" in items else None)
+
+
+def _named(tree: Tree, key: str, item: Item) -> Item:
+    """Return a matrix with the names of its columns; the axes of an embedding have none."""
+    described_in = {"X": "var", "layers": "var", "raw": "raw/var"}
+    table = described_in.get(key.partition("/")[0])
+    columns = item.columns if table is None else partial(_index, tree, table)
+    return replace(item, columns=columns, rows=partial(_index, tree, "obs"))
+
+
+def _index(tree: Tree, table: str) -> list[str] | None:
+    """Return the names that the rows of `var` or `obs` have, None where there are none."""
+    columns = _columns(tree, table)
+    name = "index" if table in tree.nodes else "_index"
+    if columns and name not in columns:  # asked last, see `_compression`
+        name = text_of(tree.attribute(table, "_index"))
+    if name not in columns:
+        return None
+    return [text_of(label) for label in _column(tree, table, name).tolist()]
 
 
 def _is_matrix(key: str) -> bool:
@@ -156,33 +177,41 @@ def _opened(matrix: _Sparse, pointers: npt.NDArray[np.int64]) -> Iterator[_Windo
 
 
 def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:
-    """Return a column of obs as AnnData stores it: plain, categorical, nullable, or old style."""
-    key = f"obs/{name}"
-    columns = _columns(tree)
+    """Return a column of obs, refusing one that is not there."""
+    columns = [column for column in _columns(tree, "obs") if column != "_index"]
     if name not in columns:
         raise FileError(
             f"group_by={name!r} is not a column of obs.{_check.did_you_mean(name, columns)} "
             f"Columns: {', '.join(map(repr, columns)) or 'none'}."
         )
+    return _column(tree, "obs", name)
+
+
+def _column(tree: Tree, table: str, name: str) -> npt.NDArray[Any]:
+    """Return a column as AnnData stores it: plain, categorical, nullable, or old style."""
+    key = f"{table}/{name}"
     if f"{key}/codes" in tree.nodes:
         return _decoded(tree.values(f"{key}/codes"), tree.values(f"{key}/categories"))
     if f"{key}/values" in tree.nodes:
         values = tree.values(f"{key}/values").astype(object)
         values[tree.values(f"{key}/mask").astype(bool)] = None
         return values
-    if f"obs/__categories/{name}" in tree.nodes:
-        return _decoded(tree.values(key), tree.values(f"obs/__categories/{name}"))
+    if f"{table}/__categories/{name}" in tree.nodes:
+        return _decoded(tree.values(key), tree.values(f"{table}/__categories/{name}"))
     if key in tree.nodes:
         return tree.values(key).ravel()
-    return np.asarray(tree.values("obs")[name])
+    return np.asarray(tree.values(table)[name])
 
 
-def _columns(tree: Tree) -> list[str]:
-    if "obs" in tree.nodes:  # a table in one array, as AnnData wrote before 0.7
-        with tree.nodes["obs"].opened() as table:
-            return list(table.dtype.names or ())
-    found = [key.split("/")[1] for key in tree.nodes if key.startswith("obs/")]
-    return [name for name in dict.fromkeys(found) if name not in ("__categories", "_index")]
+def _columns(tree: Tree, table: str) -> list[str]:
+    if table in tree.nodes:  # a table in one array, as AnnData wrote before 0.7
+        with tree.nodes[table].opened() as stored:
+            return list(stored.dtype.names or ())
+    inside = f"{table}/"
+    found = [
+        key.removeprefix(inside).split("/")[0] for key in tree.nodes if key.startswith(inside)
+    ]
+    return [name for name in dict.fromkeys(found) if name != "__categories"]
 
 
 def _decoded(codes: npt.NDArray[Any], categories: npt.NDArray[Any]) -> npt.NDArray[Any]:

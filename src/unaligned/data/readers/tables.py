@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import _check
 from ...errors import FileError, InputTypeError
+from ..names import is_counted
 from .base import Contents, Request
+from .groups import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +21,7 @@ def from_frame(frame: pd.DataFrame, request: Request) -> Contents:
     """Return the numeric columns of a frame, and a column of it as labels if asked for."""
     group_by = request.options.group_by
     labels = None
+    named = not is_counted(list(frame.columns))
     if group_by is not None:
         position = find_column(group_by, list(frame.columns), "group_by")
         labels = frame.iloc[:, position].to_numpy(dtype=object)
@@ -33,7 +37,9 @@ def from_frame(frame: pd.DataFrame, request: Request) -> Contents:
     bad = [_described(frame, i) for i, numeric in enumerate(good) if not numeric]
     require_numeric(bad, len(good), request.options.drop_non_numeric)
     frame = frame.loc[:, np.asarray(good)]
-    return Contents.single(_values(frame), labels)
+    columns = list(frame.columns) if named else None
+    rows = partial(map, text_of, frame.index)  # pandas reads numbers of genes as numbers
+    return Contents.single(_values(frame), labels, columns=lambda: columns, rows=rows)
 
 
 def _values(frame: pd.DataFrame) -> Any:

@@ -155,7 +155,7 @@ def _parse(
     )
     titles = names or [str(i) for i in range(n_columns)]
     if names and names[0] == "":  # names of rows, as pandas and R write them
-        frame, titles = frame.iloc[:, 1:], titles[1:]
+        frame, titles = frame.iloc[:, 1:].set_axis(frame.iloc[:, 0], axis=0), titles[1:]
     frame.columns = pd.Index(titles)
     if frame.shape[1] == 0:
         raise InputTypeError("It has names of rows and no columns beside them.")
