@@ -47,6 +47,32 @@ def test_imd_of_graphs_is_the_textbook(seed):
     assert found == pytest.approx(textbook.imd(a, b), rel=1e-8)
 
 
+@pytest.mark.parametrize("far", [1e8, 1e10])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_imd_is_the_textbook_beside_a_clump_far_away(seed, far):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(150, 20)), 1.3 * rng.normal(size=(150, 20))
+    a[:10] += far
+    b[:10] += far
+    expected = textbook.imd(*map(textbook.neighbour_adjacency, (a, b)))
+    assert ua.distance(a, b, "imd", method="exact") == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("data", ["a constant column", "ties", "steps of 0.1"])
+@pytest.mark.parametrize("distance", ["imd", "netlsd"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sparse_and_dense_points_of_equal_values_have_one_graph(seed, distance, data):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(150, 13))
+    if data == "a constant column":
+        points[:, 12] = 1e6
+    else:
+        points = np.round(points, 0 if data == "ties" else 1)
+    third = rng.normal(size=(100, 5))
+    dense = ua.distance(points, third, distance, method="exact")
+    assert ua.distance(sparse.csr_array(points), third, distance, method="exact") == dense
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_imd_by_quadrature_stays_within_its_probe_noise(seed):
     pair = clouds(seed)

@@ -111,9 +111,7 @@ def point_affinity(
         cloud = PointCloud(points)
         scale, error = estimate_scale(cloud, settings.bandwidth, settings.bandwidth_factor, rng)
         if settings.n_neighbors is not None:
-            cloud.keep_digits(scale)
-            tree = cloud.by_differences and not cloud.is_sparse
-            return neighbour_affinity(cloud.values, settings.n_neighbors, scale, tree=tree)
+            return neighbour_affinity(points, settings.n_neighbors, scale)
         storage = storage_for(cloud.n_samples, settings.memory_limit)
         affinity = GaussianAffinity(cloud, scale, storage=storage)
         affinity.sigma_squared_error = error
