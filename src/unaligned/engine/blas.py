@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +32,11 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def blas_libraries() -> list[Any]:
+    """Return the BLAS libraries that are loaded, as `threadpoolctl` handles them."""
+    return _libraries(len(sys.modules))
+
+
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> list[Any]:
     """Return the BLAS libraries that are loaded.
@@ -44,40 +50,63 @@ def _libraries(n_modules: int) -> list[Any]:
     return found
 
 
-class _Held:
-    """Holds BLAS libraries to one thread each.
+@dataclass(frozen=True, eq=False)  # each is one of its own, however many are alike
+class _Limit:
+    """How many threads each of some libraries may use."""
 
-    Counts who is inside, so that threads that overlap leave the limits as they found them.
+    n_threads: int
+    chosen: Callable[[list[Any]], list[Any]]  # of all that are loaded
 
-    Parameters
-    ----------
-    chosen
-        Picks the libraries among those that are loaded.
+
+class _Limits:
+    """All limits that hold at the moment.
+
+    Of several the smallest counts, and none gives a library more threads than it was found with.
+    When the last limit of a library ends it gets back what it was found with, whichever thread
+    set the first one.
     """
 
-    def __init__(self, chosen: Callable[[list[Any]], list[Any]]) -> None:
-        self.chosen = chosen
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.before: list[tuple[Any, int]] = []
+    def __init__(self) -> None:
+        # The garbage collector may end a limit anywhere, in the middle of these methods too.
+        self.lock = threading.RLock()
+        self.holding: set[_Limit] = set()
+        self.found: dict[str, int] = {}  # by the path of the library
+        self.given: dict[str, int] = {}
 
-    def enter(self) -> None:
+    def begin(self, limit: _Limit) -> None:
         with self.lock:
-            self.inside += 1
-            if self.inside > 1:
-                return
-            libraries = self.chosen(_libraries(len(sys.modules)))
-            self.before = [(lib, lib.num_threads) for lib in libraries]
-            for library, _ in self.before:
-                library.set_num_threads(1)
+            self.holding.add(limit)
+            self._apply()
 
-    def leave(self) -> None:
+    def end(self, limit: _Limit) -> None:
+        """End a limit; once more is harmless."""
         with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                for library, threads in self.before:
-                    library.set_num_threads(threads)
-                self.before = []
+            self.holding.discard(limit)
+            self._apply()
+
+    def _apply(self) -> None:
+        libraries = blas_libraries()
+        limits: dict[str, int] = {}
+        for limit in self.holding:
+            for library in limit.chosen(libraries):
+                limits[library.filepath] = min(
+                    limit.n_threads, limits.get(library.filepath, limit.n_threads)
+                )
+        for library in libraries:
+            self._give(library, limits.get(library.filepath))
+
+    def _give(self, library: Any, limit: int | None) -> None:
+        """Set the threads of a library. Ctrl-C may come between any two lines."""
+        path = library.filepath
+        if limit is None and path not in self.found:
+            return
+        found = self.found.setdefault(path, library.num_threads)
+        number = found if limit is None else min(limit, found)
+        if number != self.given.get(path, found):
+            library.set_num_threads(number)
+        self.given[path] = number
+        if limit is None:
+            del self.given[path], self.found[path]
 
 
 def _all_but_numpys(libraries: list[Any]) -> list[Any]:
@@ -85,13 +114,39 @@ def _all_but_numpys(libraries: list[Any]) -> list[Any]:
     return others if len(others) < len(libraries) else []
 
 
-# The number of BLAS threads belongs to the process, and so does the count of who changed it.
-_ONE_BLAS = _Held(_all_but_numpys)
-_ONE_THREAD = _Held(list)
+# The number of BLAS threads belongs to the process, and so does the account of who limits it.
+_LIMITS = _Limits()
 
 
 @contextmanager
-def one_blas() -> Iterator[None]:
+def _limited(limit: _Limit) -> Iterator[None]:
+    try:
+        _LIMITS.begin(limit)
+        yield
+    finally:
+        try:
+            _LIMITS.end(limit)
+        except BaseException:  # Ctrl-C, or what stops a thread, came just now
+            _LIMITS.end(limit)
+            raise
+
+
+def limited_blas(n_threads: int) -> AbstractContextManager[None]:
+    """Let no BLAS, and so none of our loops, use more threads than this while this lasts.
+
+    Any thread may at any time: see `_Limits`. (`threadpoolctl.threadpool_limits` sets back what
+    it found, so that of two threads that overlap the last one leaves the other's limit behind.)
+
+    Examples
+    --------
+    >>> with limited_blas(1):
+    ...     max((library.num_threads for library in blas_libraries()), default=1)
+    1
+    """
+    return _limited(_Limit(n_threads, list))
+
+
+def one_blas() -> AbstractContextManager[None]:
     """Let only NumPy's BLAS use several threads while this lasts.
 
     The wheels of NumPy and SciPy bring an OpenBLAS each. A thread of theirs that has nothing to
@@ -99,21 +154,4 @@ def one_blas() -> Iterator[None]:
     most of its time waiting: a Krylov solve took 3.9 s on two cores, 1.7 s on one, and 1.1 s
     this way. Where both share one library nothing changes.
     """
-    with _inside(_ONE_BLAS):
-        yield
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let no BLAS, and so none of our loops, use more than one thread while this lasts."""
-    with _inside(_ONE_THREAD):
-        yield
-
-
-@contextmanager
-def _inside(held: _Held) -> Iterator[None]:
-    held.enter()
-    try:
-        yield
-    finally:
-        held.leave()
+    return _limited(_Limit(1, _all_but_numpys))
