@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -32,13 +31,46 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def blas_libraries() -> list[Any]:
-    """Return the BLAS libraries that are loaded, as `threadpoolctl` handles them."""
+class Library:
+    """A BLAS library that is loaded.
+
+    Attributes
+    ----------
+    path
+        Its file.
+    by_thread
+        Whether each thread has a number of BLAS threads of its own: OpenMP's way, to which
+        threadpoolctl keeps since 3.8.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.path: str = handle.filepath
+        self._controlled = hasattr(handle, "clear_controlling_thread")
+        self.by_thread: bool = self._controlled and handle.threading_layer == "openmp"
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads it uses."""
+        return int(self._handle.num_threads)
+
+    @n_threads.setter
+    def n_threads(self, number: int) -> None:
+        # Since threadpoolctl 3.8 only the thread that came first has a say, until that is cleared.
+        if self._controlled:
+            self._handle.clear_controlling_thread(force=True)
+        self._handle.set_num_threads(number)
+        if self._controlled:
+            self._handle.clear_controlling_thread()
+
+
+def blas_libraries() -> list[Library]:
+    """Return the BLAS libraries that are loaded."""
     return _libraries(len(sys.modules))
 
 
 @lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> list[Any]:
+def _libraries(n_modules: int) -> list[Library]:
     """Return the BLAS libraries that are loaded.
 
     To look for them takes some milliseconds, and only an import brings new ones: so they are
@@ -46,16 +78,16 @@ def _libraries(n_modules: int) -> list[Any]:
     """
     from threadpoolctl import ThreadpoolController
 
-    found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-    return found
+    handles = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [Library(handle) for handle in handles]
 
 
-@dataclass(frozen=True, eq=False)  # each is one of its own, however many are alike
 class _Limit:
-    """How many threads each of some libraries may use."""
+    """How many threads each of some libraries may use, in the eyes of one thread of ours."""
 
-    n_threads: int
-    chosen: Callable[[list[Any]], list[Any]]  # of all that are loaded
+    def __init__(self, n_threads: int, chosen: Callable[[list[Library]], list[Library]]) -> None:
+        self.n_threads, self.chosen = n_threads, chosen
+        self.thread = threading.get_ident()
 
 
 class _Limits:
@@ -70,8 +102,9 @@ class _Limits:
         # The garbage collector may end a limit anywhere, in the middle of these methods too.
         self.lock = threading.RLock()
         self.holding: set[_Limit] = set()
-        self.found: dict[str, int] = {}  # by the path of the library
-        self.given: dict[str, int] = {}
+        # By the path of the library, and by the thread where that matters.
+        self.found: dict[tuple[str, int], int] = {}
+        self.given: dict[tuple[str, int], int] = {}
 
     def begin(self, limit: _Limit) -> None:
         with self.lock:
@@ -85,32 +118,31 @@ class _Limits:
             self._apply()
 
     def _apply(self) -> None:
-        libraries = blas_libraries()
-        limits: dict[str, int] = {}
+        here, libraries = threading.get_ident(), blas_libraries()
+        limits: dict[Library, int] = {}
         for limit in self.holding:
             for library in limit.chosen(libraries):
-                limits[library.filepath] = min(
-                    limit.n_threads, limits.get(library.filepath, limit.n_threads)
-                )
+                if limit.thread == here or not library.by_thread:
+                    limits[library] = min(limit.n_threads, limits.get(library, limit.n_threads))
         for library in libraries:
-            self._give(library, limits.get(library.filepath))
+            key = library.path, here if library.by_thread else 0
+            if library in limits:
+                if key not in self.found:
+                    self.found[key] = self.given[key] = library.n_threads
+                self._give(library, key, min(limits[library], self.found[key]))
+            elif key in self.found:
+                self._give(library, key, self.found[key])
+                del self.found[key]
 
-    def _give(self, library: Any, limit: int | None) -> None:
-        """Set the threads of a library. Ctrl-C may come between any two lines."""
-        path = library.filepath
-        if limit is None and path not in self.found:
-            return
-        found = self.found.setdefault(path, library.num_threads)
-        number = found if limit is None else min(limit, found)
-        if number != self.given.get(path, found):
-            library.set_num_threads(number)
-        self.given[path] = number
-        if limit is None:
-            del self.given[path], self.found[path]
+    def _give(self, library: Library, key: tuple[str, int], number: int) -> None:
+        if number != self.given[key]:
+            self.given[key] = 0  # who knows, where Ctrl-C comes before the end: `end` tries again
+            library.n_threads = number
+            self.given[key] = number
 
 
-def _all_but_numpys(libraries: list[Any]) -> list[Any]:
-    others = [lib for lib in libraries if "numpy.libs" not in lib.filepath]
+def _all_but_numpys(libraries: list[Library]) -> list[Library]:
+    others = [library for library in libraries if "numpy.libs" not in library.path]
     return others if len(others) < len(libraries) else []
 
 
@@ -140,7 +172,7 @@ def limited_blas(n_threads: int) -> AbstractContextManager[None]:
     Examples
     --------
     >>> with limited_blas(1):
-    ...     max((library.num_threads for library in blas_libraries()), default=1)
+    ...     max((library.n_threads for library in blas_libraries()), default=1)
     1
     """
     return _limited(_Limit(n_threads, list))

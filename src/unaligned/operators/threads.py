@@ -23,7 +23,7 @@ def thread_count() -> int:
     `OMP_NUM_THREADS`) rules both; an engine that runs datasets side by side sets it to 1.
     """
     cores = available_cores()
-    allowed = [int(library.num_threads) for library in blas_libraries()]
+    allowed = [library.n_threads for library in blas_libraries()]
     # The most that any is allowed: `one_blas` holds back all but NumPy's, and means only those.
     return max(1, min(cores, max(allowed, default=cores)))
 
