@@ -5,13 +5,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which is limited too
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from unaligned.engine import Threads, limited_blas, one_blas
+from unaligned.engine import Threads, blas, limited_blas, one_blas
 from unaligned.operators.passes import over_blocks
 from unaligned.spectra import _passes
 
@@ -138,6 +139,40 @@ def test_a_job_may_be_stopped_while_it_enters_or_leaves():
         with pytest.raises(KeyError, match="boom"):
             list(Threads(2).map(job, range(2), shared=threading.Event()))
         assert eventually(TWO)
+
+
+class OpenMP:
+    """A library, as of threadpoolctl 3.8, with a number of threads for each thread of ours."""
+
+    filepath, threading_layer = "libopenblas.so", "openmp"
+
+    def __init__(self):
+        self.numbers = defaultdict(lambda: 2)
+
+    def clear_controlling_thread(self, force=False):
+        pass
+
+    @property
+    def num_threads(self):
+        return self.numbers[threading.get_ident()]
+
+    def set_num_threads(self, number):
+        self.numbers[threading.get_ident()] = number
+
+
+def test_a_library_that_counts_by_thread_is_limited_in_each(monkeypatch):
+    library, both = OpenMP(), threading.Barrier(2, timeout=20)
+    found = [blas.Library(library)]
+    monkeypatch.setattr(blas, "blas_libraries", lambda: found)
+
+    def job(*_):
+        both.wait()
+        found = library.num_threads
+        both.wait()
+        return found
+
+    assert list(Threads(2).map(job, range(4))) == [1] * 4
+    assert set(library.numbers.values()) == {2}
 
 
 def in_a_process_of_two_cores(script):
