@@ -117,6 +117,12 @@ class _Limits:
             self.holding.discard(limit)
             self._apply()
 
+    def end_all(self, thread: int) -> None:
+        """End all limits that a thread began."""
+        with self.lock:
+            self.holding = {limit for limit in self.holding if limit.thread != thread}
+            self._apply()
+
     def _apply(self) -> None:
         here, libraries = threading.get_ident(), blas_libraries()
         limits: dict[Library, int] = {}
@@ -158,9 +164,14 @@ def _limited(limit: _Limit) -> Iterator[None]:
     finally:
         try:
             _LIMITS.end(limit)
-        except BaseException:  # Ctrl-C, or what stops a thread, came just now
+        except BaseException:  # Ctrl-C came just now
             _LIMITS.end(limit)
             raise
+
+
+def unlimited_here() -> None:
+    """End what limits this thread began: one that was stopped may have been kept from it."""
+    _LIMITS.end_all(threading.get_ident())
 
 
 def limited_blas(n_threads: int) -> AbstractContextManager[None]:

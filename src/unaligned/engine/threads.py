@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .base import Engine, Job, Result, heard, in_order, noted
-from .blas import available_cores, limited_blas
+from .blas import available_cores, limited_blas, unlimited_here
 
 
 class Threads(Engine):
@@ -72,6 +72,13 @@ class _Stoppable:
 
     def run(self, function: Job[Result], shared: Any, item: Any) -> Any:
         """Return what `noted` does."""
+        try:
+            return self._run(function, shared, item)
+        finally:
+            if self._stopped:
+                unlimited_here()
+
+    def _run(self, function: Job[Result], shared: Any, item: Any) -> Any:
         this = threading.get_ident()
         with self._lock:
             if self._stopped:
