@@ -47,7 +47,9 @@ class Library:
         self._handle = handle
         self.path: str = handle.filepath
         self._controlled = hasattr(handle, "clear_controlling_thread")
-        self.by_thread: bool = self._controlled and handle.threading_layer == "openmp"
+        self.by_thread: bool = (
+            self._controlled and getattr(handle, "threading_layer", "") == "openmp"
+        )
 
     @property
     def n_threads(self) -> int:
@@ -126,7 +128,7 @@ class _Limits:
     def _apply(self) -> None:
         here, libraries = threading.get_ident(), blas_libraries()
         limits: dict[Library, int] = {}
-        for limit in self.holding:
+        for limit in tuple(self.holding):
             for library in limit.chosen(libraries):
                 if limit.thread == here or not library.by_thread:
                     limits[library] = min(limit.n_threads, limits.get(library, limit.n_threads))
@@ -138,7 +140,7 @@ class _Limits:
                 self._give(library, key, min(limits[library], self.found[key]))
             elif key in self.found:
                 self._give(library, key, self.found[key])
-                del self.found[key]
+                del self.found[key], self.given[key]
 
     def _give(self, library: Library, key: tuple[str, int], number: int) -> None:
         if number != self.given[key]:
