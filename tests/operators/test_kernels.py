@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
+from unaligned.engine import one_blas
 from unaligned.operators import kernels, plain
 from unaligned.operators.threads import Workers, thread_count
 
@@ -114,10 +115,13 @@ def test_many_threads_may_call_the_loops_at_once():
         assert max(pool.map(task, range(32))) < 1e-13
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_one_switch_rules_blas_and_the_loops():
+    assert thread_count() == 2
     with threadpool_limits(1):
         assert thread_count() == 1
-    assert thread_count() >= 1
+    with one_blas():  # means SciPy's
+        assert thread_count() == 2
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
