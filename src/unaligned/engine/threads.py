@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .base import Engine, Job, Result, heard, in_order, noted
 from .blas import available_cores, limited_blas, unlimited_here
+
+_REMINDERS = 10  # to a job that was stopped and goes on
 
 
 class Threads(Engine):
@@ -75,6 +78,7 @@ class _Stoppable:
         try:
             return self._run(function, shared, item)
         finally:
+            self._running.discard(threading.get_ident())
             if self._stopped:
                 unlimited_here()
 
@@ -96,8 +100,20 @@ class _Stoppable:
 
     def stop(self) -> None:
         """Raise `_Stopped` in every job that runs."""
+        self._stopped = True
+        self._raise()
+        threading.Thread(target=self._insist, daemon=True).start()
+
+    def _insist(self) -> None:
+        """Raise it again: code that catches everything, such as some imports, swallows it."""
+        for _ in range(_REMINDERS):
+            time.sleep(1.0)
+            if not self._running:
+                return
+            self._raise()
+
+    def _raise(self) -> None:
         with self._lock:
-            self._stopped = True
             for thread in self._running:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(thread), ctypes.py_object(_Stopped)
