@@ -59,7 +59,7 @@ def test_a_missing_extra_says_what_to_install():
 
 def test_a_missing_package_is_called_as_pip_calls_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ot", None)
-    with pytest.raises(MissingExtraError, match=r"distance 'x' needs the package 'POT'.*\[transport"):
+    with pytest.raises(MissingExtraError, match=r"needs the package 'POT'.*\[transport"):
         required("ot", "transport", "distance 'x'", package="POT")
     with pytest.raises(MissingExtraError, match=r"needs the package 'nowhere', "):
         required("nowhere.inside", "formats", "Reading .nowhere")

@@ -1,25 +1,15 @@
 """Rows that are elsewhere: every source gives the same rows, every time."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import unaligned as ua
+from row_files import POINTS, h5ad, npy, parquet, sparse_h5ad
 from unaligned.data import chunks
-from unaligned.data.files import NpyRows, ParquetRows, as_source
-from unaligned.data.fitted import prepared_rows
-from unaligned.data.readers.groups import ChosenRows
-from unaligned.data.sources import ArrayRows, GeneratedRows, RowSource, SlicedRows
+from unaligned.data.files import NpyRows, as_source
+from unaligned.data.sources import ArrayRows, GeneratedRows, RowSource
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
-
-POINTS = np.random.default_rng(0).normal(size=(1000, 5)).astype(np.float32)
-
-
-def npy(folder):
-    np.save(folder / "points.npy", POINTS)
-    return folder / "points.npy"
 
 
 def memmap(folder):
@@ -40,13 +30,6 @@ def zarr(folder):
     return array
 
 
-def parquet(folder):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({f"f{i}": POINTS[:, i] for i in range(5)})
-    pq.write_table(table, folder / "points.parquet", row_group_size=300)
-    return folder / "points.parquet"
-
-
 def dask(folder):
     return pytest.importorskip("dask.array").from_array(POINTS, chunks=(300, 2))
 
@@ -57,16 +40,6 @@ def generator(folder):
 
 def csr(folder):
     return sparse.csr_array(POINTS)
-
-
-def h5ad(folder, values=POINTS):
-    anndata = pytest.importorskip("anndata")
-    anndata.AnnData(values, obsm={"X_pca": POINTS[:, :2]}).write_h5ad(folder / "cells.h5ad")
-    return folder / "cells.h5ad"
-
-
-def sparse_h5ad(folder):
-    return h5ad(folder, sparse.csr_matrix(POINTS))
 
 
 SOURCES = [npy, memmap, hdf5, zarr, parquet, dask, generator, csr, h5ad, sparse_h5ad]
@@ -251,147 +224,6 @@ def test_files_that_cannot_be_read_by_blocks_are_refused(tmp_path):
         as_source(3)
     with pytest.raises(InputError, match="two-dimensional"):
         as_source(np.zeros(3))
-
-
-@pytest.mark.parametrize("suffix", ["npy", "parquet", "h5ad"])
-def test_a_file_that_is_missing_or_damaged_is_refused_by_its_name(suffix, tmp_path):
-    path = tmp_path / f"points.{suffix}"
-    with pytest.raises(FileError, match=rf"Cannot read .*points\.{suffix}': [Nn]o such file"):
-        ua.Dataset.from_source(path)
-    for content in (b"PAR1 and then nothing", b"\x89HDF\r\n\x1a\n", b""):
-        path.write_bytes(content)
-        with pytest.raises(FileError, match=rf"points\.{suffix}' (cannot be read as|is empty)"):
-            ua.Dataset.from_source(path)
-
-
-def test_suffixes_may_be_in_capitals(tmp_path):
-    path = npy(tmp_path).rename(tmp_path / "POINTS.NPY")
-    assert as_source(path).shape == POINTS.shape
-
-
-def test_a_parquet_whose_pages_are_damaged_is_refused_by_its_name(tmp_path):
-    path = parquet(tmp_path)
-    content = bytearray(path.read_bytes())
-    content[4:400] = bytes(396)
-    path.write_bytes(content)
-    with pytest.raises(FileError, match=r"points\.parquet' cannot be read as Parquet"):
-        as_source(path).read()
-
-
-def test_a_file_that_vanishes_is_refused_by_its_name(tmp_path):
-    path = npy(tmp_path)
-    source = as_source(path)
-    path.unlink()
-    with pytest.raises(FileError, match=r"Cannot read .*points\.npy'"):
-        source.read()
-
-
-def test_an_h5ad_without_x_is_refused_and_what_it_has_is_told(tmp_path):
-    import h5py
-
-    path = h5ad(tmp_path)
-    with h5py.File(path, "r+") as file:
-        del file["X"]
-    with pytest.raises(FileError, match=r"cells\.h5ad': There is no 'X' in it.*obsm/X_pca"):
-        as_source(path)
-
-
-def test_an_h5ad_that_leads_to_another_file_is_not_followed(tmp_path):
-    import h5py
-
-    path = h5ad(tmp_path)
-    with h5py.File(tmp_path / "secret.h5", "w") as file:
-        file["X"] = POINTS
-    with h5py.File(path, "r+") as file:
-        del file["X"]
-        file["X"] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "X")
-    with pytest.raises(FileError, match=r"There is no 'X' in it"):
-        as_source(path)
-
-
-@pytest.mark.parametrize("make", [h5ad, sparse_h5ad])
-def test_an_h5ad_is_open_only_while_it_is_read(make, tmp_path):
-    import h5py
-
-    path = make(tmp_path)
-    dataset = ua.Dataset.from_source(path)
-    dataset.fingerprint  # noqa: B018
-    with h5py.File(path, "r+") as file:  # HDF5 refuses this while anybody reads
-        file.attrs["note"] = "written meanwhile"
-    np.testing.assert_array_equal(dataset.prepared(), POINTS.astype(np.float64))
-
-
-@pytest.mark.parametrize("make", [h5ad, sparse_h5ad, npy, parquet])
-def test_rows_of_a_file_are_the_same_where_they_are_sent(make, tmp_path):
-    source = pickle.loads(pickle.dumps(as_source(make(tmp_path))))
-    np.testing.assert_array_equal(source.read(), POINTS)
-
-
-class Counted(SlicedRows):
-    """Rows that count how many of them were read."""
-
-    def __init__(self, values):
-        self.values, self.n_read = values, 0
-        self.n_rows, self.n_features = values.shape
-
-    def between(self, start, stop):
-        self.n_read += stop - start
-        return self.values[start:stop]
-
-
-MANY = np.random.default_rng(1).normal(size=(400_000, 2))
-
-
-@pytest.mark.parametrize(
-    ("rows", "most"),
-    [(range(256), 256), ([399_999, 5, 5], 6), ([399_990, 399_995], 6), ([], 0)],
-)
-def test_only_the_neighbourhood_of_rows_is_read_for_them(rows, most):
-    source = Counted(MANY)
-    np.testing.assert_array_equal(source.take(rows), MANY[list(rows)])
-    assert source.n_read <= most
-
-
-def test_few_rows_of_some_that_a_mask_marks_are_read_alone():
-    source = Counted(MANY)
-    found = ChosenRows(source, np.arange(len(MANY)) % 2 == 1).take([3, 0])
-    np.testing.assert_array_equal(found, MANY[[7, 1]])
-    assert source.n_read <= 7
-
-
-def test_a_generator_stops_after_the_last_row_that_is_wanted():
-    drawn = []
-
-    def blocks():
-        for a in range(0, 1000, 100):
-            drawn.append(a)
-            yield POINTS[a : a + 100]
-
-    source = GeneratedRows(blocks)
-    drawn.clear()
-    np.testing.assert_array_equal(source.take([150, 3]), POINTS[[150, 3]])
-    assert drawn == [0, 100]
-
-
-def test_row_groups_of_a_parquet_without_wanted_rows_are_passed_over(tmp_path, monkeypatch):
-    read = []
-    original = ParquetRows._group
-
-    def noting(self, group, step):
-        read.append(group)
-        return original(self, group, step)
-
-    monkeypatch.setattr(ParquetRows, "_group", noting)
-    source = as_source(parquet(tmp_path))
-    np.testing.assert_array_equal(source.take([650, 10]), POINTS[[650, 10]])
-    assert read == [0, 2]
-
-
-@pytest.mark.parametrize("step", ["standardize", "pca:1"])
-def test_what_a_step_must_know_is_learnt_in_one_pass(step):
-    source = Counted(MANY)
-    prepared_rows(source, (step,))
-    assert source.n_read <= len(MANY) + 256
 
 
 def test_a_file_that_ends_early_is_refused(tmp_path):
