@@ -1,10 +1,13 @@
 """The tree of exceptions, as its docstring draws it."""
 
 import inspect
+import math
+import sys
 
 import pytest
 
 from unaligned import errors
+from unaligned.errors import MissingExtraError, required
 
 PUBLIC = {name: getattr(errors, name) for name in errors.__all__}
 
@@ -52,3 +55,12 @@ def test_a_missing_extra_says_what_to_install():
     error = errors.MissingExtraError("dask", "dask", "engine='dask'")
     message = "engine='dask' needs the package 'dask', which is not installed. "
     assert str(error) == message + "Install it with: pip install 'unaligned[dask]'"
+
+
+def test_a_missing_package_is_called_as_pip_calls_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ot", None)
+    with pytest.raises(MissingExtraError, match=r"needs the package 'POT'.*\[transport"):
+        required("ot", "transport", "distance 'x'", package="POT")
+    with pytest.raises(MissingExtraError, match=r"needs the package 'nowhere', "):
+        required("nowhere.inside", "formats", "Reading .nowhere")
+    assert required("math", "formats", "Counting") is math

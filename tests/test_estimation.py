@@ -1,7 +1,6 @@
 """What a signature costs is known beforehand, roughly, and from a part of the data."""
 
 import threading
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -11,10 +10,11 @@ from scipy import sparse
 
 import unaligned as ua
 from unaligned import estimation
+from unaligned.data.mesh import Mesh
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import DegenerateDataError, InputError, InputTypeError, OptionError
-from unaligned.estimation import _probes, _rates
-from unaligned.estimation._probes import Sample, neighbourhood
+from unaligned.estimation import _probes
+from unaligned.estimation._probes import PROBE_ROWS, Sample, neighbourhood
 from unaligned.spectra import compute
 
 RNG = np.random.default_rng(0)
@@ -39,16 +39,6 @@ def test_it_foresees_the_solver_that_auto_takes(name, k):
     assert (found.n_samples, found.n_features, found.n_eigenvalues) == (*SETS[name].shape, k)
 
 
-@pytest.mark.parametrize("solver", ["auto", "nystrom", "exact", "krylov", "landmarks"])
-def test_more_rows_take_longer(solver):
-    # Machines of tests are shared, so no times; benchmarks/bench_estimate.py has the bar.
-    points = torus3(torus_angles(8000, 3, rng=0))
-    seconds = [
-        ua.estimate(points[:n], n_eigenvalues=40, solver=solver).seconds for n in (500, 8000)
-    ]
-    assert 0 < 3 * seconds[0] < seconds[1] < np.inf
-
-
 def test_a_stream_is_foreseen(monkeypatch):
     monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
     points = torus2(torus_angles(20_000, 2, rng=1))
@@ -59,32 +49,6 @@ def test_a_stream_is_foreseen(monkeypatch):
     assert found.solver == "landmarks"
     foreseen = int(found.reason.split("; ")[1].split()[0])
     assert stats["landmarks"] / 1.5 < foreseen < 1.5 * stats["landmarks"]
-
-
-def test_a_first_call_that_compiles_is_not_what_is_carried_over(monkeypatch):
-    # One timing of a median that compiled made ten minutes of half a minute.
-    points = torus3(torus_angles(60_000, 3, rng=0)).astype(np.float32)
-    calls = []
-    original = _rates.sampled_median
-
-    def slow_at_first(*args):
-        calls.append(1)
-        if len(calls) == 1:
-            time.sleep(2.0)
-        return original(*args)
-
-    monkeypatch.setattr(_rates, "sampled_median", slow_at_first)
-    scale = _rates.measure(ua.Dataset(points), 60_000, "median", 50).scale
-    assert len(calls) >= 4
-    # Two seconds for 2^21 pairs would be twenty minutes for all, or nothing of the difference.
-    assert 0 < scale < 600
-
-
-def test_a_median_of_many_points_is_counted_in():
-    points = torus2(torus_angles(60_000, 2, rng=1))
-    with_median = ua.estimate(points, n_eigenvalues=30, tol=1e-2)
-    without = ua.estimate(points, n_eigenvalues=30, tol=1e-2, bandwidth="mean")
-    assert with_median.seconds > without.seconds
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
@@ -223,20 +187,6 @@ def test_rows_may_be_elsewhere(kind, stream, tmp_path, monkeypatch):
     assert found.seconds > 0
 
 
-def test_a_slow_source_is_counted_in():
-    points, asleep = SETS["2-torus"][:3000], []
-
-    def slowly():
-        for block in np.array_split(points, 3):
-            asleep.append(1)
-            time.sleep(0.3)
-            yield block
-
-    slow = ua.estimate(ua.Dataset.from_source(slowly), n_eigenvalues=20).seconds
-    assert asleep
-    assert slow > 1.8  # reads twice three blocks at the least
-
-
 @pytest.mark.parametrize("n", [2, 3, 20, 50])
 @pytest.mark.parametrize("solver", ["auto", "exact", "krylov", "landmarks", "nystrom"])
 def test_few_rows_and_as_many_eigenvalues(n, solver):
@@ -290,14 +240,39 @@ def test_a_list_of_rows_is_one_dataset():
     assert ua.estimate([[0.0, 1.0], [2.0, 3.0], [4.0, 6.0], [1.0, 1.0]]).n_samples == 4
 
 
-@pytest.mark.parametrize("kind", ["distances", "affinity", "spd", "graph"])
-def test_every_kind_has_an_estimate(kind):
-    points = RNG.normal(size=(300, 3))
+def every_kind(n, tmp_path):
+    """Yield a dataset of n rows of every kind, in memory, sparse and elsewhere."""
+    points = np.random.default_rng(1).normal(size=(n, 3))
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
-    values = distances if kind == "distances" else np.exp(-(distances**2))
-    found = ua.estimate(ua.Dataset(values, kind=kind), n_eigenvalues=40)
-    assert found.solver == "exact"
-    assert 0 < found.seconds < 60
+    np.save(tmp_path / "points.npy", points)
+    yield "points", ua.Dataset(points)
+    yield "sparse points", ua.Dataset(sparse.csr_array(np.where(points > 0, points, 0.0)))
+    yield "points elsewhere", ua.Dataset.from_source(tmp_path / "points.npy", preprocess="pca:2")
+    faces = np.column_stack([np.arange(n - 2) + i for i in range(3)])
+    yield "a mesh", Mesh(points, faces=faces, preprocess="standardize")
+    yield "distances", ua.Dataset(distances, kind="distances")
+    for kind in ("affinity", "spd", "graph"):
+        yield kind, ua.Dataset(np.exp(-(distances**2)), kind=kind)
+    for kind in ("affinity", "graph"):
+        yield f"sparse {kind}", ua.Dataset(ring(n, 3) + sparse.eye_array(n), kind=kind)
+
+
+@pytest.mark.parametrize("n", [300, PROBE_ROWS + 100])
+def test_every_kind_has_an_estimate(n, tmp_path):
+    for what, dataset in every_kind(n, tmp_path):
+        found = ua.estimate(dataset, n_eigenvalues=10, tol=1e-2)
+        assert found.n_samples == n, what
+        assert 0 < found.seconds < np.inf, what
+        assert found.memory_bytes > 0, what
+
+
+def test_a_mesh_costs_what_its_vertices_do():
+    mesh = Mesh(SETS["2-torus"][:3000], faces=[[0, 1, 2]], name="m", preprocess="standardize")
+    found, wanted = (ua.estimate(data, n_eigenvalues=20) for data in (mesh, mesh.vertices))
+    assert found.reason == wanted.reason
+    assert found.solver == wanted.solver == ua.signature(mesh, n_eigenvalues=20).stats["chosen"]
+    with pytest.raises(InputError, match=r"n_eigenvalues=5000 needs .*'m' has 3000"):
+        ua.estimate(mesh, n_eigenvalues=5000)
 
 
 def test_it_reads_well():

@@ -16,7 +16,7 @@ MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
 # From the bottom to the top; a module imports from its own layer and below.
 LAYERS = [
-    ["errors", "_check", "_settings"],
+    ["errors", "_check", "_quantities", "_settings"],
     ["engine"],
     ["data"],
     ["operators"],

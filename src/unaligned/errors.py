@@ -30,6 +30,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, TypeAlias
 
 __all__ = [
@@ -118,6 +119,25 @@ class MissingExtraError(UnalignedError, ImportError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._made_of  # else pickle would give the message as the package
+
+
+def required(module: str, extra: str, purpose: str, *, package: str | None = None) -> Any:
+    """Return an optional module, or say which extra brings it.
+
+    What pip calls it is the `package`, where that is not the module's own name.
+
+    Examples
+    --------
+    >>> required("nowhere.inside", "formats", "Reading .nowhere")
+    Traceback (most recent call last):
+    ...
+    unaligned.errors.MissingExtraError: Reading .nowhere needs the package 'nowhere', which is \
+not installed. Install it with: pip install 'unaligned[formats]'
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package or module.partition(".")[0], extra, purpose) from error
 
 
 class UnalignedWarning(UserWarning):

@@ -51,3 +51,12 @@ def test_where_only_vertices_count_a_mesh_is_its_vertices(name):
     assert ua.distance(mesh, POINTS, name, **options) == 0.0
     assert mesh.identity != ua.Dataset(POINTS).identity  # shape-dna sees the faces
     assert mesh.generator(3).random() == ua.Dataset(POINTS).generator(3).random()
+
+
+def test_vertices_keep_what_the_mesh_was_given():
+    mesh = Mesh(POINTS, faces=[[0, 1, 2]], name="m", preprocess="standardize", metadata={"a": 1})
+    vertices = mesh.vertices
+    assert type(vertices) is ua.Dataset
+    assert (vertices.name, vertices.preprocess) == ("m", ("standardize",))
+    assert vertices.metadata == {"a": 1}
+    np.testing.assert_array_equal(vertices.prepared(), mesh.prepared())

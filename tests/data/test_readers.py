@@ -354,3 +354,28 @@ def test_real_weights_are_read_without_unpickling(file):
     assert ua.load(f"{path}:state_dict/module.linear.weight").values.shape == (10, 64)
     convolution = f"{path}:state_dict/module.conv1.weight"
     assert ua.load(convolution, flatten=True).values.shape == (16, 27)
+
+
+def objects_beside(folder, values):
+    labels = np.array(["a", "b"] * (len(values) // 2), dtype=object)
+    np.savez(folder / "cells.npz", X=values, labels=labels)
+    return folder / "cells.npz"
+
+
+@pytest.mark.parametrize("key", ["", ":X"])
+def test_an_array_beside_python_objects_can_be_read(key, tmp_path):
+    values = np.arange(12.0).reshape(6, 2)
+    path = objects_beside(tmp_path, values)
+    np.testing.assert_array_equal(ua.load(f"{path}{key}").values, values)
+    assert list(ua.load_all(path)) == ["cells"]
+
+
+def test_python_objects_themselves_are_never_opened(tmp_path, monkeypatch):
+    path = objects_beside(tmp_path, np.arange(12.0).reshape(6, 2))
+    monkeypatch.setattr(pickle, "load", None)
+    monkeypatch.setattr(pickle, "loads", None)
+    message = r"cells\.npz': The array 'labels' holds Python objects.*labels.*astype\(str\)"
+    with pytest.raises(FileError, match=message):
+        ua.load(f"{path}:labels")
+    with pytest.raises(FileError, match=message):
+        ua.load_all(path, group_by="labels")

@@ -158,6 +158,7 @@ def test_a_table_of_before_0_7_is_read(tmp_path):
         file["X"] = POINTS[:, :2]
         file["var"] = np.array([(b"a", 1), (b"b", 2)], dtype=[("index", "S1"), ("n", "i4")])
     assert ua.load(tmp_path / "old.h5ad").feature_names == ("a", "b")
+    assert ua.Dataset.from_source(tmp_path / "old.h5ad").feature_names == ("a", "b")
 
 
 @pytest.mark.parametrize("index", [[1.5, 2.5], None])
@@ -169,7 +170,7 @@ def test_numbers_and_nothing_are_taken_as_they_are(index, tmp_path):
             file["var/_index"] = index
     names = None if index is None else ("1.5", "2.5")
     assert ua.load(path).feature_names == names
-    assert ua.Dataset.from_source(path).feature_names is None
+    assert ua.Dataset.from_source(path).feature_names == names
 
 
 def test_too_few_names_are_told_and_the_values_are_read(tmp_path):
@@ -179,3 +180,5 @@ def test_too_few_names_are_told_and_the_values_are_read(tmp_path):
         file["var/_index"] = ["a"]
     with pytest.warns(DataWarning, match=r"It has 1 name for 2 columns. Its columns stay without"):
         assert ua.load(path).feature_names is None
+    with pytest.warns(DataWarning, match=r"It has 1 name for 2 columns. Its columns stay without"):
+        assert ua.Dataset.from_source(path).feature_names is None

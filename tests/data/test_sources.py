@@ -5,17 +5,11 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
+from row_files import POINTS, h5ad, npy, parquet, sparse_h5ad
 from unaligned.data import chunks
 from unaligned.data.files import NpyRows, as_source
 from unaligned.data.sources import ArrayRows, GeneratedRows, RowSource
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
-
-POINTS = np.random.default_rng(0).normal(size=(1000, 5)).astype(np.float32)
-
-
-def npy(folder):
-    np.save(folder / "points.npy", POINTS)
-    return folder / "points.npy"
 
 
 def memmap(folder):
@@ -36,13 +30,6 @@ def zarr(folder):
     return array
 
 
-def parquet(folder):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({f"f{i}": POINTS[:, i] for i in range(5)})
-    pq.write_table(table, folder / "points.parquet", row_group_size=300)
-    return folder / "points.parquet"
-
-
 def dask(folder):
     return pytest.importorskip("dask.array").from_array(POINTS, chunks=(300, 2))
 
@@ -53,16 +40,6 @@ def generator(folder):
 
 def csr(folder):
     return sparse.csr_array(POINTS)
-
-
-def h5ad(folder, values=POINTS):
-    anndata = pytest.importorskip("anndata")
-    anndata.AnnData(values, obsm={"X_pca": POINTS[:, :2]}).write_h5ad(folder / "cells.h5ad")
-    return folder / "cells.h5ad"
-
-
-def sparse_h5ad(folder):
-    return h5ad(folder, sparse.csr_matrix(POINTS))
 
 
 SOURCES = [npy, memmap, hdf5, zarr, parquet, dask, generator, csr, h5ad, sparse_h5ad]

@@ -25,6 +25,10 @@ LAYOUTS = {
     "spaces": "x, y\n1.5, -2\n3, 4.25\n0, 6\n",
     "quotes": '"x","y"\n"1.5","-2"\n"3","4.25"\n"0","6"\n',
     "quoted separator": '"a, b",y\n1.5,-2\n3,4.25\n0,6\n',
+    "quoted line break": '"a\nb",y\n1.5,-2\n3,4.25\n0,6\n',
+    "quoted line breaks, semicolons": '"a\n\n;b";"y\n"\n1.5;-2\n3;4.25\n0;6\n',
+    "quoted line break in a second column": 'x\t"a\nb"\n1.5\t-2\n3\t4.25\n0\t6\n',
+    "lines of spaces first": "  \n \nx,y\n1.5,-2\n3,4.25\n0,6\n",
     "numbers counted": "0,1\n1.5,-2\n3,4.25\n0,6\n",
     "pandas index": ",x,y\n0,1.5,-2\n1,3,4.25\n2,0,6\n",
     "pandas index and counted": ",0,1\n0,1.5,-2\n1,3,4.25\n2,0,6\n",
@@ -103,3 +107,19 @@ def test_true_and_false_count_as_numbers(tmp_path):
 def test_the_line_that_is_too_short_is_named(tmp_path):
     with pytest.raises(FileError, match=r"table\.csv.*Line 3 has 1 field, and 2 were expected"):
         ua.load(csv(tmp_path, "x,y\n1,2\n3\n4,5\n"))
+
+
+def test_a_name_of_a_column_may_have_a_line_break(tmp_path):
+    dataset = ua.load(csv(tmp_path, '"a\nb",x\n1,2\n3,4\n'))
+    assert dataset.feature_names == ("a\nb", "x")
+
+
+def test_a_wrong_line_behind_a_line_break_has_its_own_number(tmp_path):
+    with pytest.raises(FileError, match=r"Line 4 has 3 fields, and 2 were expected"):
+        ua.load(csv(tmp_path, '"a\nb",x\n1,2\n3,4,5\n'))
+
+
+@pytest.mark.parametrize("n_lines", [3, 100_000])
+def test_a_quote_that_is_never_closed_is_said_so(n_lines, tmp_path):
+    with pytest.raises(FileError, match=r"quote .* line 2 .* not closed"):
+        ua.load(csv(tmp_path, "\n" + '"a,b\n' + n_lines * "1,2\n"))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._quantities import amount, duration
 from ..errors import UnalignedError, UnalignedWarning, counted
-from .output import amount, duration, fits, out, print_json, table
+from .output import fits, out, print_json, table
 from .wording import in_shell
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from .._quantities import amount
 from ..errors import InputError, counted
 from .base import app, examples
 from .options import AsJSON, CacheFolder, cache_in
-from .output import amount, out, print_json, say
+from .output import out, print_json, say
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 

@@ -91,33 +91,6 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(plain(value), ensure_ascii=False))
 
 
-def amount(n_bytes: float) -> str:
-    """Return a number of bytes for people.
-
-    >>> amount(3e9), amount(2048)
-    ('2.8 GiB', '2 KiB')
-    """
-    for unit in ("B", "KiB", "MiB"):
-        if n_bytes < 1024:
-            return f"{n_bytes:.0f} {unit}"
-        n_bytes /= 1024
-    return f"{n_bytes:.1f} GiB"
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people.
-
-    >>> duration(0.01), duration(90), duration(7300)
-    ('< 0.1 s', '1.5 min', '2.0 h')
-    """
-    if seconds < 0.1:
-        return "< 0.1 s"
-    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min")):
-        if seconds < limit:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 3600:.1f} h"
-
-
 def plain(value: Any) -> Any:
     """Return a value as JSON has it; NaN and infinity, which it lacks, as None."""
     if isinstance(value, Mapping):

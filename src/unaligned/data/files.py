@@ -13,11 +13,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._check import shape_of
-from ..errors import FileError, InputError, InputTypeError, MissingExtraError
+from ..errors import FileError, InputError, InputTypeError, required
 from .chunks import DaskRows
 from .names import column_names
 from .parts import Part
 from .sources import ArrayRows, GeneratedRows, RowSource, SlicedRows, require_rows
+from .stored import reading
 
 
 class NpyRows(SlicedRows):
@@ -25,14 +26,11 @@ class NpyRows(SlicedRows):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        try:
-            with self.path.open("rb") as file:
-                version = np.lib.format.read_magic(file)
-                read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-                shape, fortran, self.dtype = read(file)
-                self._offset = file.tell()
-        except (OSError, ValueError, AttributeError) as error:
-            raise FileError(f"{os.fspath(path)!r} cannot be read as .npy: {error}.") from error
+        with reading(Path(path), ".npy"), self.path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+            shape, fortran, self.dtype = read(file)
+            self._offset = file.tell()
         if len(shape) != 2 or fortran or self.dtype.kind not in "biuf" or 0 in shape:
             raise FileError(
                 f"{os.fspath(path)!r} must hold rows × features of real numbers in C order; it "
@@ -44,7 +42,7 @@ class NpyRows(SlicedRows):
     def between(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return these rows."""
         block = np.empty((stop - start, self.n_features), dtype=self.dtype)
-        with self.path.open("rb", buffering=0) as file:
+        with reading(self.path, ".npy"), self.path.open("rb", buffering=0) as file:
             file.seek(self._offset + start * self.n_features * self.dtype.itemsize)
             _fill(file, block, self.path)
         return block
@@ -55,7 +53,7 @@ class ParquetRows(RowSource):
 
     def __init__(self, path: str | os.PathLike[str], columns: list[str] | None = None) -> None:
         self.path, self.columns = Path(path).absolute(), columns
-        with self._open() as file:
+        with reading(Path(path), "Parquet"), self._open() as file:
             self.n_rows = int(file.metadata.num_rows)
             names = columns or file.schema_arrow.names
             self.n_features = len(names)
@@ -74,24 +72,22 @@ class ParquetRows(RowSource):
     def _group(self, group: int, step: int) -> Iterator[Any]:
         from .convert import to_values
 
-        with self._open() as file:
+        with reading(self.path, "Parquet"), self._open() as file:
             found = file.iter_batches(step, row_groups=[group], columns=self.columns)
             for batch in found:
                 # In the order asked for; the file has its own.
                 yield to_values(batch.select(self.columns) if self.columns else batch, repr(self))
 
     def _open(self) -> Any:
-        try:
-            from pyarrow import parquet
-        except ImportError as error:
-            raise MissingExtraError("pyarrow", "formats", "Reading .parquet") from error
+        parquet = required("pyarrow.parquet", "formats", "Reading .parquet")
+        self.path.stat()  # pyarrow says in many more words that there is no such file
         return parquet.ParquetFile(self.path)
 
 
 class HDF5Rows(SlicedRows):
-    """Rows of a dataset of an HDF5 file, or of a sparse matrix as h5ad files have it.
+    """Rows of an open HDF5 file: of one of its datasets, or of a CSR matrix as AnnData writes it.
 
-    Where it is sent, the file is opened again.
+    Whoever opened it closes it; where it is sent, it is opened again.
 
     Parameters
     ----------
@@ -125,26 +121,8 @@ class HDF5Rows(SlicedRows):
         return os.path.abspath(self.place.file.filename), self.place.name
 
     def __setstate__(self, place: tuple[str, str]) -> None:
-        self.__init__(_hdf5(place[0])[place[1]])  # type: ignore[misc]
-
-
-def _hdf5(path: str | os.PathLike[str]) -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise MissingExtraError("h5py", "formats", "Reading HDF5") from error
-    return h5py.File(path, "r")
-
-
-def required(module: str, extra: str) -> Any:
-    """Return an optional module, or say which extra brings it."""
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingExtraError(package, extra, "Reading this file") from error
+        h5py = required("h5py", "formats", "Reading HDF5")
+        self.__init__(h5py.File(place[0], "r")[place[1]])  # type: ignore[misc]
 
 
 def as_source(data: Any) -> RowSource:
@@ -188,25 +166,20 @@ def _from_path(path: Path) -> RowSource:
         ".parquet": ParquetRows,
         ".h5ad": _h5ad_rows,
     }
-    if path.suffix not in readers:
+    suffix = path.suffix.lower()
+    if suffix not in readers:
         raise InputError(
             f"source={os.fspath(path)!r}: only {', '.join(readers)} files are read by blocks. "
             "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
         )
-    return readers[path.suffix](path)
+    return readers[suffix](path)
 
 
-def _h5ad_rows(path: Path) -> HDF5Rows:
+def _h5ad_rows(path: Path) -> RowSource:
     """Return the rows of X, its columns named as `var` names them."""
-    file = _hdf5(path)
-    rows = HDF5Rows(file["X"])
-    key = file["var"].attrs.get("_index") if "var" in file else None
-    names: Any = file["var"].get(key) if isinstance(key, str) else None
-    if hasattr(names, "keys"):  # texts of which some may be missing
-        names = names.get("values")
-    if hasattr(names, "asstr") and names.dtype.kind in "SO":  # else they are numbers
-        rows.feature_names = column_names(names.asstr()[()])
-    return rows
+    from .readers import h5ad_rows  # knows what a dataset is, which is made of this
+
+    return h5ad_rows(path)
 
 
 def _fill(file: Any, block: npt.NDArray[Any], path: Path) -> None:

@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
+from typing import NamedTuple
+
+_ROOT = Path("/")
 
 
-def available_memory() -> int:
+class _Accounts(NamedTuple):
+    """The files in which one version of Linux's control groups keeps account of memory."""
+
+    limit: str
+    used: str
+    details: str
+
+
+_GROUPS = (
+    _Accounts("memory.max", "memory.current", "memory.stat"),
+    _Accounts(
+        "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"
+    ),
+)
+
+
+def available_memory(root: Path = _ROOT) -> int:
     """Return the bytes that can be had without swapping, a container's limit included."""
-    free = _proc_available()
-    limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    if limit is not None:
-        free = min(free, max(limit - (used or 0), 0))
-    return free
+    return int(min(_machine(root), *(_container(root, accounts) for accounts in _GROUPS)))
 
 
-def _proc_available() -> int:
+def _machine(root: Path) -> int:
     """Return what the kernel calls available; half of the physical memory where it cannot say."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass  # not Linux
+    for words in _words(root / "proc" / "meminfo"):
+        if words[0] == "MemAvailable:":
+            return int(words[1]) * 1024
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, OSError, ValueError):
         return 4 << 30  # Windows has no sysconf; 4 GiB is there on anything that runs SciPy
 
 
-def _number(path: str) -> int | None:
-    """Return the whole number in a file, None if there is no file or it says `max`."""
+def _container(root: Path, accounts: _Accounts) -> float:
+    """Return what a control group leaves; without a limit, without end."""
+    limit, used, details = (_words(root / "sys" / "fs" / "cgroup" / name) for name in accounts)
+    if not limit or not limit[0][0].isdecimal():  # no such group, or `max`
+        return math.inf
+    told = {name: int(number) for name, number in details}
+    # Files that were read lie in memory until it is needed: that is counted, and not in use.
+    cached = told.get("total_inactive_file", told.get("inactive_file", 0))
+    in_use = int(used[0][0]) - cached if used else 0
+    return max(int(limit[0][0]) - max(in_use, 0), 0)
+
+
+def _words(path: Path) -> list[list[str]]:
+    """Return the words of each line of a file; none where there is no such file."""
     try:
-        return int(Path(path).read_text())
-    except (OSError, ValueError):
-        return None
+        return [line.split() for line in path.read_text().splitlines() if line.strip()]
+    except OSError:
+        return []  # not Linux, or another version

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray, shape_of
+from .._check import FloatArray, IndexArray, shape_of
 from ..errors import InputError, InputTypeError
 from .parts import SAME_ROWS, Part, dense, require_numeric
 
@@ -27,6 +27,8 @@ BLOCK_BYTES = 1 << 23
 # Rows that are worked on together. Blocks of more rows end between pieces, so that these are the
 # same however a source is cut.
 PIECE_ROWS = 2048
+# Of a block so many slices are read at the most where few of its rows are wanted.
+_GAPS = 16
 
 
 class RowSummary(NamedTuple):
@@ -121,17 +123,26 @@ class RowSource(ABC):
         return reduce(add, (function(block.astype(np.float64)) for block in self.blocks()))
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return these rows as float64, in the order asked for; one pass over the source."""
+        """Return these rows as float64, in the order asked for; no part without any is read."""
         wanted = np.asarray(rows, dtype=np.int64)
         order = np.argsort(wanted, kind="stable")
+        ordered = wanted[order]
         out = np.empty((wanted.size, self.n_features))
-        seen, place = 0, 0
-        for block in self.blocks():
-            stop = int(np.searchsorted(wanted[order], seen + block.shape[0]))
-            chosen = order[place:stop]
-            out[chosen] = block[wanted[chosen] - seen]
-            seen, place = seen + block.shape[0], stop
+        for start, block in self._around(ordered):
+            a, b = np.searchsorted(ordered, [start, start + block.shape[0]])
+            out[order[a:b]] = block[ordered[a:b] - start]
         return out
+
+    def _around(self, ordered: IndexArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield blocks that hold these rows, each with the place of its first row."""
+        place = 0
+        for _, part in self.whole((part.n_rows, part) for part in self.parts()):
+            stop = int(np.searchsorted(ordered, part.start + part.n_rows))
+            if stop > place:
+                yield from part.blocks()
+            if stop == ordered.size:
+                return
+            place = stop
 
     def read(self) -> FloatArray:
         """Return all rows as one float64 array."""
@@ -159,6 +170,15 @@ class SlicedRows(RowSource):
         for start in range(0, self.n_rows, step):
             stop = min(start + step, self.n_rows)
             yield self.part(start, stop - start, n_rows, partial(self._slice, start, stop))
+
+    def _around(self, ordered: IndexArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield what lies between these rows, but for wide gaps and never more than a block."""
+        step = self.step(None)
+        apart = (np.diff(ordered) > step // _GAPS) | (np.diff(ordered // step) > 0)
+        for some in np.split(ordered, np.flatnonzero(apart) + 1) if ordered.size else ():
+            start, stop = int(some[0]), int(some[-1]) + 1
+            part = self.part(start, stop - start, None, partial(self._slice, start, stop))
+            yield from part.blocks()
 
     def _slice(self, start: int, stop: int) -> list[Any]:
         return [self.between(start, stop)]

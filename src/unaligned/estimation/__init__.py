@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import _check, _settings
+from .._quantities import amount, duration
 from ..comparison import prepare
 from ..data.dataset import Dataset
+from ..data.mesh import Mesh
 from ..data.readers import is_path
 from ..errors import InputTypeError
 from ..intake import DataLike, collection, data_options
@@ -56,7 +58,7 @@ class Estimate:
     def __str__(self) -> str:
         return (
             f"{self.n_samples:,} × {self.n_features}, K={self.n_eigenvalues}: "
-            f"about {_duration(self.seconds)} and {_size(self.memory_bytes)} beyond the data "
+            f"about {duration(self.seconds)} and {amount(self.memory_bytes)} beyond the data "
             f"with {self.solver}. {self.reason}."
         )
 
@@ -150,6 +152,8 @@ def _together(members: Sequence[tuple[Dataset, SignatureSettings]]) -> Estimate:
 
 
 def _of_one(dataset: Dataset, settings: SignatureSettings) -> Estimate:
+    if isinstance(dataset, Mesh):
+        dataset = dataset.vertices  # rows drawn at random leave no faces, which LES needs not
     k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
     require_enough(k, dataset)
     sample = Sample(dataset, replace(settings, n_eigenvalues=k))
@@ -163,15 +167,3 @@ def _of_one(dataset: Dataset, settings: SignatureSettings) -> Estimate:
         k,
         found.reason,
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.2g} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
-
-
-def _size(n_bytes: int) -> str:
-    mib = n_bytes / 2**20
-    return f"{mib:.0f} MiB" if mib < 1024 else f"{mib / 1024:.1f} GiB"

@@ -28,7 +28,7 @@ from ..spectra.auto import (
 )
 from ..spectra.base import EigenSolver
 from ..spectra.exact import Exact
-from ..spectra.krylov import Krylov, default_columns
+from ..spectra.krylov import Krylov, default_block_size, default_columns
 from ..spectra.landmarks import Landmarks, default_budget
 from . import _memory
 from ._probes import PROBE_ROWS, Part, Probe, Sample, n_weights
@@ -43,7 +43,6 @@ from ._timing import timed
 
 # A stream reads all rows for their mean, for σ², and in three passes; and draws three samples.
 _READ, _DRAWN = 5, 3
-_WIDE = 512  # columns at a time where a diagonal is wanted
 _AROUND = 0.005  # seconds for checks, hashes and the like, whatever the size
 _TILED_ROWS = 1500
 _STEEPEST = 1.5  # how much faster than before landmarks may grow with every doubling
@@ -154,7 +153,7 @@ def _by_products(sample: Sample, solver: EigenSolver, tiled: bool) -> Foreseen:
     if isinstance(solver, Krylov):
         columns = min(columns, _budget(solver, k))
     here, there = (
-        min(max(count // 6, 8), 40) if isinstance(solver, Krylov) else most
+        solver.block_size or default_block_size(count) if isinstance(solver, Krylov) else most
         for count, most in ((probe.n_eigenvalues, probe.effort), (k, columns))
     )
     small = product_seconds(part.operator, here) / here
@@ -179,7 +178,7 @@ def _trace_seconds(part: Part, growth: float) -> float:
     """Return the seconds of the trace of a heat kernel: as many columns as there are rows."""
     if not isinstance(part.operator, HeatKernel):
         return 0.0
-    width = min(_WIDE, part.n_rows)
+    width = min(_memory.WIDE, part.n_rows)
     return product_seconds(part.operator, width) / width * part.n_rows * growth
 
 

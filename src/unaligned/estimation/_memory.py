@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ..operators.metric import is_euclidean
 from ..operators.robust import REFERENCES
+from ..spectra._lanczos import PROBE_STEPS, PROBE_WIDTH
 from ._probes import Sample, n_weights
 
 _KEPT_BYTES = 1 << 26  # what an exact median keeps at the most
 _LEAST = 1 << 20
 _COPIES = 4  # of points in memory: as float64, centred, by blocks
-_WIDE = 512
-_SPARE_COLUMNS = 192  # with which krylov looks for what it missed
+WIDE = 512  # columns at a time where the diagonal of a heat kernel is wanted
+_SPARE_COLUMNS = PROBE_WIDTH * PROBE_STEPS  # with which krylov looks for what it missed
 
 
 def of_rows(sample: Sample) -> int:
@@ -45,7 +46,7 @@ def _matrix(sample: Sample, tiled: bool) -> int:
 def _operator(sample: Sample) -> int:
     """Return the bytes that are needed while the operator is made, 1 MiB at the least."""
     if sample.dataset.kind == "graph":  # its trace takes five blocks of columns at a time
-        return max(5 * 8 * sample.n * min(sample.n, _WIDE), _LEAST)
+        return max(5 * 8 * sample.n * min(sample.n, WIDE), _LEAST)
     if sample.dataset.kind == "points" and is_euclidean(sample.settings.kernel.metric):
         copies = _COPIES * 8 * sample.n * sample.dataset.n_features
         outlying = 7 * 8 * min(sample.n, REFERENCES) ** 2 if sample.settings.kernel.robust else 0

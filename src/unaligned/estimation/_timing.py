@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -25,9 +25,9 @@ def timed(function: Callable[[], Result], *, repeats: int = 3) -> tuple[float, R
     """
     taken: list[float] = []
     while True:
-        started = time.perf_counter()
+        started = perf_counter()
         found = function()
-        taken.append(time.perf_counter() - started)
+        taken.append(perf_counter() - started)
         enough = len(taken) >= 2 and sum(taken) > _ENOUGH
         if len(taken) >= repeats or enough:
             return sorted(taken)[(len(taken) - 1) // 2], found

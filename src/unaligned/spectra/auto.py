@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from .. import _check
+from .._quantities import amount
 from ..data.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
@@ -133,7 +134,7 @@ def choose(n: int, k: int, *, definite: bool, tiled: bool) -> Choice:
     solver: EigenSolver = Exact() if small or exact <= krylov else Krylov()
     why = f"N={n}, K={k}: fewer operations than {'krylov' if exact <= krylov else 'exact'}"
     if not fits(n, tiled):
-        solver, why = Krylov(), f"{8 * n * n / 2**30:.1f} GiB do not fit"
+        solver, why = Krylov(), f"{amount(8 * n * n)} do not fit"
     elif small:
         why = f"N={n}, K={k}: nothing is cheaper"
     price = exact if isinstance(solver, Exact) else krylov

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._check import FloatArray
+from .._quantities import amount
 from ..data.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
@@ -37,7 +38,7 @@ class Exact(EigenSolver):
         if needed > there:
             raise InputError(
                 f"solver='exact' forms the matrix of all {n_samples} rows twice, "
-                f"{needed / 2**30:.1f} GiB, and {there / 2**30:.1f} GiB are available. Use "
+                f"{amount(needed)}, and {amount(there)} are available. Use "
                 "solver='auto', whose values have an error bound, or take a subsample of the rows."
             )
 

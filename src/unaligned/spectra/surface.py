@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
 from .._check import FloatArray
-from ..errors import DegenerateDataError, MissingExtraError
+from ..errors import DegenerateDataError, required
 
 _DENSE = 500  # below, LAPACK on the whole matrix is quicker than sparse factors
 _NEIGHBOURS = 30  # of each point of a cloud, among which its triangles are made; the package's
@@ -100,10 +100,7 @@ def _in_unit_size(vertices: FloatArray) -> FloatArray:
 
 def _laplacian(vertices: FloatArray, faces: Any | None) -> tuple[Any, FloatArray]:
     """Return the sparse Laplacian and the diagonal of the mass matrix."""
-    try:
-        import robust_laplacian
-    except ImportError:
-        raise MissingExtraError("robust_laplacian", "topology", "laplacian='robust'") from None
+    robust_laplacian = required("robust_laplacian", "topology", "laplacian='robust'")
     vertices = _in_unit_size(vertices)
     try:
         if faces is None:

@@ -13,9 +13,10 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FileError
-from ..files import NpyRows, required
-from .base import Contents, Item, Request, StoredRows, array_bytes, type_name
+from ...errors import FileError, required
+from ..files import NpyRows
+from ..stored import StoredRows
+from .base import Contents, Item, Request, array_bytes, type_name
 
 _TENSOR_BYTES = {
     **dict.fromkeys(("BOOL", "U8", "I8"), 1),
@@ -37,6 +38,11 @@ class NpyHeader(NamedTuple):
     def n_bytes(self) -> int:
         """The bytes of the values."""
         return array_bytes(self.shape, self.dtype.itemsize)
+
+    @property
+    def holds(self) -> str:
+        """The values, as messages call them."""
+        return "Python objects" if self.dtype.hasobject else type_name(self.dtype)
 
 
 def read_header(file: IO[bytes], size: int) -> NpyHeader:
@@ -62,19 +68,23 @@ def read_header(file: IO[bytes], size: int) -> NpyHeader:
 
 
 def _require_honest(header: NpyHeader, size: int) -> None:
-    if header.dtype.hasobject:
-        raise FileError(
-            "It holds Python objects, which can run any code when they are read; they are not "
-            "opened. Save numbers, e.g. numpy.save(path, values.astype(float))."
-        )
     if min(header.shape, default=1) < 0:
         raise FileError(f"Its header says the shape is {header.shape}; sizes cannot be negative.")
     there = size - header.offset
-    if header.n_bytes != there:
+    if header.n_bytes != there and not header.dtype.hasobject:  # these are never read
         what = "cut short" if header.n_bytes > there else "not one array only"
         raise FileError(
             f"Its header says {header.shape} of {header.dtype}, {header.n_bytes} bytes, and "
             f"{there} follow: it is {what}. Write it again with numpy.save(path, array)."
+        )
+
+
+def _require_values(header: NpyHeader, what: str) -> None:
+    """Refuse to read what could run code."""
+    if header.dtype.hasobject:
+        raise FileError(
+            f"{what} holds Python objects, which can run any code when they are read; they are "
+            "not opened. Save numbers as values.astype(float), and labels as labels.astype(str)."
         )
 
 
@@ -102,6 +112,7 @@ def read_npy(request: Request) -> Contents:
     shape, dtype = header.shape, header.dtype
 
     def read() -> Any:
+        _require_values(header, "It")
         if len(shape) == 2 and 0 not in shape and request.is_lazy(header.n_bytes):
             if header.fortran or not _numeric(dtype):
                 return np.load(request.path, mmap_mode="r", allow_pickle=False)
@@ -112,7 +123,7 @@ def read_npy(request: Request) -> Contents:
             return _read_values(file, header)
 
     in_memory = 0 if request.is_lazy(header.n_bytes) else header.n_bytes
-    return Contents({"": Item(shape, type_name(dtype), read, _numeric(dtype), in_memory)})
+    return Contents({"": Item(shape, header.holds, read, _numeric(dtype), in_memory)})
 
 
 def read_npz(request: Request) -> Contents:
@@ -140,12 +151,12 @@ def _npz_item(request: Request, archive: zipfile.ZipFile, member: zipfile.ZipInf
         raise FileError(f"The array {key!r}: {error}") from error
 
     def read() -> npt.NDArray[Any]:
+        _require_values(header, f"The array {key!r}")
         request.afford(header.n_bytes, key)
         with zipfile.ZipFile(request.path) as archive, archive.open(member) as file:
             return _read_values(file, read_header(file, member.file_size))
 
-    dtype = header.dtype
-    return Item(header.shape, type_name(dtype), read, _numeric(dtype), header.n_bytes)
+    return Item(header.shape, header.holds, read, _numeric(header.dtype), header.n_bytes)
 
 
 def _npz_labels(items: dict[str, Item], name: str) -> npt.NDArray[Any]:
@@ -162,7 +173,7 @@ def _npz_labels(items: dict[str, Item], name: str) -> npt.NDArray[Any]:
 
 def read_safetensors(request: Request) -> Contents:
     """Return the tensors of a `.safetensors`."""
-    library = required("safetensors", "formats")
+    library = required("safetensors", "formats", "Reading .safetensors")
     with library.safe_open(os.fspath(request.path), framework="np") as file:
         keys = list(file.keys())
         parts = [(key, file.get_slice(key)) for key in keys]
@@ -181,7 +192,7 @@ def _tensor_item(request: Request, key: str, shape: tuple[int, ...], kind: str) 
         if lazy:
             return StoredRows(request.path, partial(_open_tensor, request.path, key), shape)
         request.afford(n_bytes, key)
-        library = required("safetensors", "formats")
+        library = required("safetensors", "formats", "Reading .safetensors")
         with library.safe_open(os.fspath(request.path), framework="np") as file:
             return file.get_tensor(key)
 
@@ -190,6 +201,6 @@ def _tensor_item(request: Request, key: str, shape: tuple[int, ...], kind: str) 
 
 @contextmanager
 def _open_tensor(path: Path, key: str) -> Iterator[Any]:
-    library = required("safetensors", "formats")
+    library = required("safetensors", "formats", "Reading .safetensors")
     with library.safe_open(os.fspath(path), framework="np") as file:
         yield file.get_slice(key)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _check
-from ...errors import FileError, InputError, UnalignedError, UnalignedWarning
+from ..._quantities import amount
+from ...errors import FileError, InputError
 from ..memory import available_memory
-from ..sources import SlicedRows
 
 LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
 _LARGE = 1 << 28
@@ -111,7 +110,7 @@ class Request:
         if n_bytes > (available_memory() // 2 if limit is None else limit):
             allowed = "half of the memory available" if limit is None else f"max_bytes={limit}"
             raise FileError(
-                f"{label} would take {_amount(n_bytes)} of memory, more than {allowed}. "
+                f"{label} would take {amount(n_bytes)} of memory, more than {allowed}. "
                 "Take fewer columns or rows, or raise max_bytes."
             )
         self.believe(n_bytes, what)
@@ -121,7 +120,7 @@ class Request:
         if self.options.max_bytes is None and n_bytes > max(_LARGE, _BOMB_RATIO * self.size):
             label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
             raise FileError(
-                f"{label} says it holds {_amount(n_bytes)}, and has {_amount(self.size)} on disk: "
+                f"{label} says it holds {amount(n_bytes)}, and has {amount(self.size)} on disk: "
                 "this looks like a decompression bomb. If you trust it, set "
                 "max_bytes to what it may take."
             )
@@ -220,52 +219,6 @@ class Contents:
         return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-class StoredRows(SlicedRows):
-    """Rows of an array in a file that is opened for each block and closed after it.
-
-    No handle stays open, so that datasets can go to other processes.
-    """
-
-    def __init__(
-        self, path: Path, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
-    ) -> None:
-        self.path, self.opened = path, opened
-        self.n_rows, self.n_features = (int(size) for size in shape)
-
-    def between(self, start: int, stop: int) -> Any:
-        """Return these rows."""
-        with reading(self.path, "it was before"), self.opened() as array:
-            return array[start:stop]
-
-
-@contextmanager
-def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever goes wrong inside into an error that names the file."""
-    label = repr(os.fspath(path))
-    try:
-        yield
-    except UnalignedWarning:
-        raise
-    except InputError as error:
-        if label in str(error):
-            raise
-        raise type(error)(f"{label}: {error}") from error
-    except UnalignedError:
-        raise
-    except MemoryError as error:
-        raise FileError(f"{label} asks for more memory than there is.") from error
-    except BaseException as error:  # whatever the libraries make of foreign bytes
-        # Rust's panics (safetensors) are no Exception; Ctrl-C and exit must go through.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        if isinstance(error, OSError) and error.strerror:
-            raise FileError(f"Cannot read {label}: {error.strerror}.") from error
-        raise FileError(
-            f"{label} cannot be read as {what} ({first_line(error)}). It is damaged, or of "
-            "another format than its name says."
-        ) from error
-
-
 def type_name(dtype: np.dtype[Any]) -> str:
     """Return how messages call a type: `float32`, or `text`."""
     return "text" if dtype.kind in "SUTO" else str(dtype)
@@ -274,17 +227,3 @@ def type_name(dtype: np.dtype[Any]) -> str:
 def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
     """Return the bytes of an array in whole numbers that do not overflow."""
     return math.prod(int(side) for side in shape) * itemsize
-
-
-def first_line(error: BaseException) -> str:
-    """Return what an error says in a line without the full stop."""
-    lines = str(error).strip().splitlines()
-    text = lines[0].strip().rstrip(".") if lines else ""
-    return (text if len(text) < 200 else f"{text[:200]}…") or type(error).__name__
-
-
-def _amount(n_bytes: int) -> str:
-    size, units = float(n_bytes), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while size >= 1024 and len(units) > 1:
-        size, units = size / 1024, units[1:]
-    return f"{size:.3g} {units[0]}"

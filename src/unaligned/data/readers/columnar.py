@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import required
 from ..convert import to_values
-from ..files import ParquetRows, required
+from ..files import ParquetRows
 from ..names import is_counted
 from .base import Contents, Item, Request
 from .groups import text_of
@@ -20,7 +21,7 @@ from .tables import find_column, require_numeric
 
 def read_parquet(request: Request) -> Contents:
     """Return the numeric columns of a Parquet file."""
-    parquet = required("pyarrow.parquet", "formats")
+    parquet = required("pyarrow.parquet", "formats", "Reading .parquet")
     with parquet.ParquetFile(request.path) as file:
         schema, n_rows = file.schema_arrow, int(file.metadata.num_rows)
 
@@ -39,7 +40,7 @@ def read_parquet(request: Request) -> Contents:
 
 def read_feather(request: Request) -> Contents:
     """Return the numeric columns of a Feather or Arrow IPC file."""
-    feather = required("pyarrow.feather", "formats")
+    feather = required("pyarrow.feather", "formats", "Reading .feather")
     request.afford(request.size)
     table = feather.read_table(os.fspath(request.path), memory_map=False)
     request.afford(table.nbytes)

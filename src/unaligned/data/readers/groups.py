@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._check import FloatArray
 from ...errors import DataWarning, FileError, warn
 from ..parts import Part
 from ..sources import RowSource
@@ -70,6 +71,10 @@ class ChosenRows(RowSource):
             if kept:
                 yield self.part(start, kept, part.step, partial(_kept, part, mask))
             start += kept
+
+    def take(self, rows: npt.ArrayLike) -> FloatArray:
+        """Return these rows as float64, from where they are in the source."""
+        return self.source.take(np.flatnonzero(self.mask)[np.asarray(rows, dtype=np.int64)])
 
 
 def _kept(part: Part, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:

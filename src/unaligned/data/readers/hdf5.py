@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...errors import FileError
-from ..files import required
+from ...errors import FileError, required
 from . import singlecell
 from .base import Contents, Request, array_bytes, type_name
 from .tree import Node, Tree, plain_contents
@@ -30,7 +29,7 @@ def read_h5ad(request: Request) -> Contents:
 
 
 def _hdf5_tree(request: Request) -> Tree:
-    h5py = required("h5py", "formats")
+    h5py = required("h5py", "formats", "Reading HDF5")
     nodes: dict[str, Node] = {}
 
     def visit(name: str, found: Any) -> None:
@@ -71,7 +70,7 @@ def _hdf5_node(path: Path, name: str, found: Any) -> Node:
 
 @contextmanager
 def _open_hdf5(path: Path, name: str) -> Iterator[Any]:
-    h5py = required("h5py", "formats")
+    h5py = required("h5py", "formats", "Reading HDF5")
     with h5py.File(path, "r") as file:
         array = file[name]
         if array.external or array.is_virtual or array.shape is None:
@@ -86,6 +85,6 @@ def _open_hdf5(path: Path, name: str) -> Iterator[Any]:
 
 
 def _hdf5_attribute(path: Path, key: str, name: str) -> Any:
-    h5py = required("h5py", "formats")
+    h5py = required("h5py", "formats", "Reading HDF5")
     with h5py.File(path, "r") as file:
         return file[key or "/"].attrs.get(name)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import FileError
-from ..files import required
-from .base import Contents, Item, Request, first_line
+from ...errors import FileError, required
+from ..stored import first_line
+from .base import Contents, Item, Request
 from .groups import natural_key
 from .paths import disk_size
 
@@ -33,7 +33,7 @@ def image_files(folder: Path) -> list[Path]:
 
 def read_images(request: Request) -> Contents:
     """Return images as rows of pixels: grey where all are grey, else red, green, blue."""
-    required("PIL", "formats")
+    required("PIL", "formats", "Reading images")
     files = image_files(request.path)
     if not files:
         raise FileError(

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import FileError
-from .base import Contents, Request, reading
+from ..stored import reading
+from .base import Contents, Request
 from .paths import disk_size
 from .text import plain_text, unpacked
 

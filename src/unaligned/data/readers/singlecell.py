@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,7 +13,8 @@ from scipy import sparse
 
 from ... import _check
 from ...errors import FileError
-from .base import Contents, Item, StoredRows
+from ..stored import StoredRows
+from .base import Contents, Item
 from .groups import text_of
 from .tree import Tree
 
@@ -82,11 +82,11 @@ def _sparse_item(tree: Tree, key: str) -> Item:
     def read() -> Any:
         if not numeric:
             raise FileError(f"The matrix {key!r} holds {dtype}; real numbers are needed.")
-        pointers = matrix.pointers()
+        n_slices = matrix.require_whole()
         if kind == "csr" and 0 not in shape and tree.request.is_lazy(n_bytes):
-            return StoredRows(tree.request.path, partial(_opened, matrix, pointers), shape)
+            return StoredRows(tree.request.path, partial(nullcontext, matrix), shape)
         tree.request.afford(2 * n_bytes, key)
-        return matrix.rows(slice(0, len(pointers) - 1), pointers).tocsr()
+        return matrix[0:n_slices].tocsr()
 
     in_memory = 0 if kind == "csr" and tree.request.is_lazy(n_bytes) else n_bytes
     return Item(shape, f"{dtype}, sparse", read, numeric, in_memory)
@@ -122,8 +122,8 @@ class _Sparse:
     kind: str
     shape: tuple[int, int]
 
-    def pointers(self) -> npt.NDArray[np.int64]:
-        """Return where each row (of CSC, each column) starts."""
+    def require_whole(self) -> int:
+        """Return the number of rows (of CSC, of columns); refuse pointers that lead astray."""
         pointers = self.tree.values(f"{self.key}/indptr")
         along = self.shape[0 if self.kind == "csr" else 1]
         lengths = [self.tree.nodes[f"{self.key}/{part}"].shape for part in ("data", "indices")]
@@ -140,16 +140,13 @@ class _Sparse:
                 f"The sparse matrix {self.key!r} is damaged: data, indices and indptr do not fit "
                 f"its shape {self.shape}."
             )
-        return pointers.astype(np.int64)
+        return along
 
-    def rows(self, part: slice, pointers: npt.NDArray[np.int64]) -> Any:
+    def __getitem__(self, part: slice) -> Any:
         """Return consecutive rows (of CSC, columns) as a sparse array."""
-        start, stop = int(pointers[part.start]), int(pointers[part.stop])
-        arrays = []
-        for name in ("data", "indices"):
-            with self.tree.nodes[f"{self.key}/{name}"].opened() as stored:
-                arrays.append(np.asarray(stored[start:stop]))
-        data, indices = arrays
+        pointers = self._between("indptr", part.start, part.stop + 1).astype(np.int64)
+        start, stop = int(pointers[0]), int(pointers[-1])
+        data, indices = (self._between(name, start, stop) for name in ("data", "indices"))
         across = self.shape[1 if self.kind == "csr" else 0]
         if indices.dtype.kind not in "iu" or (
             indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < across
@@ -158,22 +155,11 @@ class _Sparse:
         n = part.stop - part.start
         shape = (n, across) if self.kind == "csr" else (across, n)
         build = sparse.csr_array if self.kind == "csr" else sparse.csc_array
-        inner = pointers[part.start : part.stop + 1] - start
-        return build((data, indices.astype(np.int64), inner), shape=shape)
+        return build((data, indices.astype(np.int64), pointers - start), shape=shape)
 
-
-@dataclass(frozen=True)
-class _Window:
-    matrix: _Sparse
-    pointers: npt.NDArray[np.int64]
-
-    def __getitem__(self, part: slice) -> Any:
-        return self.matrix.rows(part, self.pointers)
-
-
-@contextmanager
-def _opened(matrix: _Sparse, pointers: npt.NDArray[np.int64]) -> Iterator[_Window]:
-    yield _Window(matrix, pointers)
+    def _between(self, name: str, start: int, stop: int) -> npt.NDArray[Any]:
+        with self.tree.nodes[f"{self.key}/{name}"].opened() as stored:
+            return np.asarray(stored[start:stop])
 
 
 def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:

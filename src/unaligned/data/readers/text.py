@@ -7,8 +7,8 @@ import gzip
 import io
 import re
 from collections.abc import Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,19 +39,57 @@ def unpacked(request: Request) -> bytes:
 def read_csv(request: Request) -> Contents:
     """Return the table; separator, header, row names and decimal commas are found out."""
     data = plain_text(unpacked(request))
-    stripped = data.lstrip(b"\n")
-    lines = list(islice((line for line in io.BytesIO(stripped) if line.strip()), 2))
-    if not lines:
+    if not data.strip():
         raise FileError("It has no lines but empty ones.")
     is_tsv = ".tsv" in request.path.name.lower()[-7:]
-    separator = "\t" if is_tsv else max(",;\t", key=lines[0].decode().count)
-    rows = list(csv.reader((line.decode() for line in lines), delimiter=separator))
-    names = _header(rows, request.options.header)
-    body = stripped if names is None else stripped[len(lines[0]) :]
-    n_columns = len(rows[0]) if names is None else len(names)
-    before = data.count(b"\n", 0, len(data) - len(body))
-    _require_even(body, separator, n_columns, before)
-    return from_frame(_parse(body, separator, names, n_columns, rows[-1]), request)
+    beginnings = [_beginning(data, separator) for separator in ("\t" if is_tsv else ",;\t")]
+    first = max(beginnings, key=lambda beginning: len(beginning.rows[0]))
+    _require_closed(data, first)
+    names = _header(first.rows, request.options.header)
+    start = first.start if names is None else first.stop
+    n_columns = len(first.rows[0]) if names is None else len(names)
+    body, before = data[start:], data.count(b"\n", 0, start)
+    _require_even(body, first.separator, n_columns, before)
+    return from_frame(_parse(body, first.separator, names, n_columns, first.rows[-1]), request)
+
+
+class _Beginning(NamedTuple):
+    """The first rows of a table, two at the most, and where the first of them starts and stops."""
+
+    separator: str
+    rows: list[list[str]]
+    start: int
+    stop: int
+
+
+def _beginning(data: bytes, separator: str) -> _Beginning:
+    """Return the first rows that are not blank; within quotes a line may end and a row go on."""
+    rows: list[list[str]] = []
+    places: list[tuple[int, int]] = []
+    place = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal place
+        for line in io.BytesIO(data):
+            place += len(line)
+            yield line.decode()
+
+    reader = csv.reader(lines(), delimiter=separator)
+    with suppress(csv.Error, StopIteration):  # a row longer than csv allows: its quote is open
+        while len(rows) < 2:
+            start, row = place, next(reader)
+            if separator.join(row).strip():
+                rows.append(row)
+                places.append((start, place))
+    return _Beginning(separator, rows or [[]], *(places or [(0, len(data))])[0])
+
+
+def _require_closed(data: bytes, first: _Beginning) -> None:
+    """Refuse a first row that goes on to the end of the file because a quote is missing."""
+    text = data[first.start : first.stop]
+    if first.stop == len(data) and text.count(b"\n") > 1 and text.count(b'"') % 2:
+        line = data.count(b"\n", 0, len(data) - len(data[first.start :].lstrip())) + 1
+        raise FileError(f"A quote that opens in line {line} is not closed. Write it again.")
 
 
 def plain_text(data: bytes) -> bytes:

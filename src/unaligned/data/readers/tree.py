@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import FileError
-from .base import Contents, Item, Request, StoredRows
+from ..stored import StoredRows
+from .base import Contents, Item, Request
 
 
 @dataclass(frozen=True)

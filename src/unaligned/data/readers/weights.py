@@ -8,14 +8,13 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import FileError
-from ..files import required
+from ...errors import FileError, required
 from .base import Contents, Item, Request, array_bytes
 
 
 def read_torch(request: Request) -> Contents:
     """Return the tensors of a file; those in nested dicts have keys with slashes."""
-    torch = required("torch", "torch")
+    torch = required("torch", "torch", "Reading PyTorch files")
     request.afford(request.size)
     if zipfile.is_zipfile(request.path):
         with zipfile.ZipFile(request.path) as archive:

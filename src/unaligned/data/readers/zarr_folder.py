@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import FileError
-from ..files import required
+from ...errors import FileError, required
+from ..stored import first_line
 from . import singlecell
-from .base import Contents, Request, array_bytes, first_line, type_name
+from .base import Contents, Request, array_bytes, type_name
 from .tree import Node, Tree, plain_contents
 
 _MANY_CHUNKS = 100_000
@@ -40,7 +40,7 @@ def read_zarr(request: Request) -> Contents:
 
 
 def _zarr_tree(request: Request) -> Tree:
-    required("zarr", "formats")
+    required("zarr", "formats", "Reading Zarr")
     nodes = {}
     for folder, inner, files in os.walk(request.path):
         inner.sort()
@@ -57,7 +57,7 @@ def _zarr_tree(request: Request) -> Tree:
 
 
 def _zarr_node(request: Request, key: str, description: Path) -> Node | None:
-    zarr = required("zarr", "formats")
+    zarr = required("zarr", "formats", "Reading Zarr")
     told = _json(description)
     version = 2 if description.name == ".zarray" else 3
     if version == 3 and told.get("node_type") != "array":
@@ -97,7 +97,7 @@ def _require_chunks(
 
 @contextmanager
 def _open_zarr(folder: Path, version: int) -> Iterator[Any]:
-    zarr = required("zarr", "formats")
+    zarr = required("zarr", "formats", "Reading Zarr")
     yield zarr.open_array(store=folder, mode="r", zarr_format=version)
 
 
