@@ -77,7 +77,11 @@ def test_a_signature_by_its_name(store):
 def test_a_frame_shows_what_is_known_of_each(store):
     frame = store.to_frame()
     assert list(frame.index) == store.names()
-    assert frame.loc["cloud 4", ["n_samples", "n_features", "n_eigenvalues"]].tolist() == [60, 3, K]
+    assert frame.loc["cloud 4", ["n_samples", "n_features", "n_eigenvalues"]].tolist() == [
+        60,
+        3,
+        K,
+    ]
     assert frame["tag:half"].tolist() == ["first"] * 3 + ["second"] * 3
     assert frame.loc["cloud 1", "created"] == store.find("cloud 1").created
     store.tag("cloud 2", {"odd": 1})

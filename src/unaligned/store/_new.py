@@ -71,9 +71,7 @@ def drawn(
     return cast(Dataset, at_size({"": dataset}, size, seed)[""])
 
 
-def _smallest(
-    db: sqlite3.Connection, dataset: Dataset, tags: Mapping[str, Any] | None
-) -> int:
+def _smallest(db: sqlite3.Connection, dataset: Dataset, tags: Mapping[str, Any] | None) -> int:
     found = _rows.by_size(db, tags)
     if not found:
         return dataset.n_samples  # there is nothing to search, as the search will say

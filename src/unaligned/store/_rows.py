@@ -134,16 +134,12 @@ def _records(db: sqlite3.Connection, condition: str, texts: list[str]) -> list[R
     columns = [field.name for field in fields(Record)]
     drawn = f"json_extract(details, '$.stats.{DRAWN_FROM}')"
     known = [drawn if name == DRAWN_FROM else name for name in columns]
-    rows = db.execute(
-        f"SELECT {', '.join(known)} FROM signatures {condition} ORDER BY id", texts
-    )
+    rows = db.execute(f"SELECT {', '.join(known)} FROM signatures {condition} ORDER BY id", texts)
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     return [Record(**{**row, "tags": json.loads(row["tags"])}) for row in found]
 
 
-def by_size(
-    db: sqlite3.Connection, tags: Mapping[str, Any] | None
-) -> list[tuple[str, int]]:
+def by_size(db: sqlite3.Connection, tags: Mapping[str, Any] | None) -> list[tuple[str, int]]:
     """Return name and rows of the smallest and of the largest that have all these tags."""
     condition, texts = where(tags)
     # SQLite takes the name from the row that has the extreme.

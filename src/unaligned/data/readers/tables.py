@@ -64,8 +64,8 @@ def _require_no_slips(frame: pd.DataFrame) -> None:
         row = np.flatnonzero(column.notna().to_numpy())[wrong.argmax()]
         raise InputTypeError(
             f"Column {str(name)!r} has numbers in {wrong.size - wrong.sum()} of {wrong.size} "
-            f"cells, and {str(column.iloc[row])[:30]!r} in row {row} (counted from 0). Correct it, "
-            "or leave the cell empty and pass nan_policy='omit'; or choose columns=."
+            f"cells, and {str(column.iloc[row])[:30]!r} in row {row} (counted from 0). Correct "
+            "it, or leave the cell empty and pass nan_policy='omit'; or choose columns=."
         )
 
 
