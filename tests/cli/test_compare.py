@@ -201,24 +201,21 @@ def test_patterns_are_expanded_where_no_shell_does(files):
     assert "'months/m1.npy' is given twice" in refused("compare months/m1.npy 'months/*.npy'")
 
 
-def payload(path):
+def tags_in(path):
     text = path.read_text(encoding="utf-8")
-    return json.loads(
-        re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text)[1]
-    )
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, flags=re.DOTALL)[1])
+    return {tag["name"]: tag["values"] for tag in data["tags"]}
 
 
 def test_the_report_has_the_title_and_tags_that_were_typed(files):
     given = "--group-by day --report page.html --title 'Three days'"
     done(f"compare table.csv {given} --tag hour=0,24,48 --tag site=A,,B")
     page = (files / "page.html").read_text(encoding="utf-8")
-    assert "<h1>Three days</h1>" in page
-    tags = {tag["name"]: tag["values"] for tag in payload(files / "page.html")["tags"]}
-    assert tags == {"hour": [0, 24, 48], "site": ["A", None, "B"]}
+    assert "<bdi>Three days</bdi>" in page
+    assert tags_in(files / "page.html") == {"hour": [0, 24, 48], "site": ["A", None, "B"]}
     (files / "known.csv").write_text("name;hour\n1;24\n0;0\n2;48.5\n")
     done(f"compare table.csv {given} --tags known.csv --tag site=A,B,B")
-    tags = {tag["name"]: tag["values"] for tag in payload(files / "page.html")["tags"]}
-    assert tags == {"hour": [0, 24, 48.5], "site": ["A", "B", "B"]}
+    assert tags_in(files / "page.html") == {"hour": [0, 24, 48.5], "site": ["A", "B", "B"]}
 
 
 @pytest.mark.parametrize(
@@ -231,12 +228,15 @@ def test_the_report_has_the_title_and_tags_that_were_typed(files):
         ("--report p.html --tags no.csv", "--tags 'no.csv' cannot be read as a table: No such"),
         ("--report p.html --tags twice.csv", "names '1' twice"),
         ("--report p.html --tags bare.csv", "has no column beside the names"),
+        ("--report p.html --tags uneven.csv", "has rows of unequal length"),
+        ("--report p.html --tags cells.npy", "--tags 'cells.npy' cannot be read as a table"),
         ("--report p.html --tags typo.csv", "names 'O', which is not in the comparison"),
     ],
 )
 def test_tags_that_do_not_fit_are_refused_before_anything_is_computed(files, given, told):
     (files / "twice.csv").write_text("name,hour\n1,2\n1,3\n")
     (files / "bare.csv").write_text("name\n1\n2\n")
+    (files / "uneven.csv").write_text("name,hour\n1,2\n2\n")
     (files / "typo.csv").write_text("name,hour\nO,0\n1,24\n2,48\n")
     assert told in refused(f"compare table.csv --group-by day {given}")
     assert not (files / "cache").exists(), "nothing was computed"

@@ -164,7 +164,7 @@ def test_nearest_warns_of_other_sizes_and_can_draw(store, files):
 
 
 def test_describe_can_draw_rows_and_the_store_says_so(store):
-    done("describe cells.npy new.npy --store drawn.db --subsample 50")
+    done("describe cells.npy new.npy --store drawn.db --subsample 50 --jobs 1")
     done("describe model.npy --store drawn.db -K 50")
     drawn = ua.Store("drawn.db")
     sizes = [(record.n_samples, record.rows_drawn_from) for record in drawn.records()]

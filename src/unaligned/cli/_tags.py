@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,20 +55,24 @@ def tags_of(
 
 def _read(file: Path) -> dict[str, dict[str, str]]:
     """Return tag -> name of dataset -> text."""
-    import pandas as pd
-
     try:
-        # As text: names such as 007 are no numbers.
-        table = pd.read_csv(file, sep=None, engine="python", dtype=str, keep_default_na=False)
-    except (OSError, ValueError, pd.errors.ParserError) as error:
+        text = file.read_text(encoding="utf-8-sig")
+        separator = max(",;\t", key=text.partition("\n")[0].count)
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row)]
+    except (OSError, UnicodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise FileError(f"--tags {str(file)!r} cannot be read as a table: {reason}.") from error
-    names = [str(name) for name in table.iloc[:, 0]]
+    header, *body = rows or [[]]
+    names = [row[0] for row in body]
     twice = [name for name in names if names.count(name) > 1]
-    if table.shape[1] < 2 or twice:
-        what = f"names {twice[0]!r} twice" if twice else "has no column beside the names"
+    wrong = f"names {twice[0]!r} twice" if twice else ""
+    if len(header) < 2:
+        wrong = "has no column beside the names"
+    elif any(len(row) != len(header) for row in body):
+        wrong = "has rows of unequal length"
+    if wrong:
         raise FileError(
-            f"--tags {str(file)!r} {what}. It needs a row for each dataset: its name in the first "
-            "column, a tag in each other."
+            f"--tags {str(file)!r} {wrong}. It needs a first line with the names of the tags, and "
+            "a row for each dataset: its name, then a value of each tag."
         )
-    return {key: dict(zip(names, table[key], strict=True)) for key in table.columns[1:]}
+    return {key: {row[0]: row[i] for row in body} for i, key in enumerate(header) if i}
