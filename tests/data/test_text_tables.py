@@ -92,6 +92,14 @@ def test_a_slip_in_a_column_of_numbers_is_named_and_never_drops_it(tmp_path, dro
         ua.load(path, drop_non_numeric=drop)
 
 
+def test_a_tenth_of_the_cells_still_counts_as_slips(tmp_path):
+    lines = [f"{i},{'x' if i == 4 else i}" for i in range(10)]
+    with pytest.raises(
+        InputTypeError, match=r"'b' has numbers in 9 of 10 cells, and 'x' in row 4"
+    ):
+        ua.load(csv(tmp_path, "\n".join(["a,b", *lines])))
+
+
 def test_a_column_with_more_words_than_slips_is_one_without_numbers(tmp_path):
     lines = [f"{i},{'x' if i % 5 == 0 else i}" for i in range(20)]
     with pytest.raises(InputTypeError, match=r"1 of 2 columns without numbers: 'b'"):

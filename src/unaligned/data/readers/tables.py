@@ -16,7 +16,7 @@ from .groups import text_of
 if TYPE_CHECKING:
     import pandas as pd
 
-_NEARLY = 0.9  # of the filled cells: such a column is meant to hold numbers
+_SLIPS = 0.1  # of the filled cells: with so few that are none a column is meant for numbers
 
 
 def from_frame(frame: pd.DataFrame, request: Request) -> Contents:
@@ -59,7 +59,7 @@ def _require_no_slips(frame: pd.DataFrame) -> None:
         filled = column[column.notna().to_numpy()]
         texts = filled.astype(str).str.replace(",", ".", regex=False)  # 0,5 is a number too
         wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
-        if not 0 < wrong.sum() <= (1 - _NEARLY) * wrong.size:
+        if not 0 < wrong.sum() <= _SLIPS * wrong.size:
             continue
         row = np.flatnonzero(column.notna().to_numpy())[wrong.argmax()]
         raise InputTypeError(
