@@ -147,8 +147,8 @@ class Store:
         >>> made = ua.signature(np.random.default_rng(0).normal(size=(99, 3)), n_eigenvalues=20)
         >>> store.add(made, name="liver 1", tags={"organ": "liver"})
         True
-        >>> store.to_frame().loc["liver 1", ["n_samples", "n_features", "tag:organ"]].tolist()
-        [99, 3, 'liver']
+        >>> store.to_frame()[["n_samples", "tag:organ"]].to_dict("index")
+        {'liver 1': {'n_samples': 99, 'tag:organ': 'liver'}}
         """
         from ._export import frame
 
