@@ -234,7 +234,10 @@ def test_another_size_is_warned_of_and_can_be_brought_in_line(tmp_path, seed):
     large = ua.Dataset(cloud(40 + seed, 6, n_samples=600), name="August")
     with pytest.warns(SampleSizeWarning, match=r"'August'.*600"):
         raw = store.nearest(large, k=1)[0].distance
-    with pytest.warns(SampleSizeWarning, match=r"'new data'.*600"):
+    made = replace(ua.signature(large, **store.options), name=None)
+    with pytest.warns(SampleSizeWarning, match=r"'new data'.*600(?!.*subsample='common' draws)"):
+        store.nearest(made)
+    with pytest.warns(SampleSizeWarning, match=r"'new data'.*600.*subsample='common' draws"):
         assert store.nearest(large.values, k=1)[0].distance == raw
     with pytest.warns(SampleSizeWarning, match=r"'August'.*600"):
         store.nearest(large, aggregate="mean")

@@ -159,10 +159,8 @@ class Cache:
 
     def keep(self, method: Distance, dataset: Dataset, seed: int, found: Any) -> None:
         """Write the signature of a dataset, whole or not at all."""
-        from .spectra.signature import Signature
-
         path = self._path(method, dataset, seed)
-        if path is None or not isinstance(found, Signature):
+        if path is None:
             return
         try:
             found.save(path)
@@ -176,7 +174,7 @@ class Cache:
         from . import __version__
         from .metrics.base import SpectralDistance
 
-        if not isinstance(method, SpectralDistance):
+        if not (isinstance(method, SpectralDistance) and method.gives_signatures):
             return None
         options = _settings.to_options(method.settings)
         del options["memory_limit"]  # decides how, not what

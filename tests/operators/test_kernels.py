@@ -131,3 +131,17 @@ def test_workers_cover_every_row_once(n_threads, n_rows):
 def test_importing_the_operators_does_not_import_numba():
     code = "import sys, unaligned.operators.diffusion; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_loops_run_where_nothing_can_be_written():
+    program = """
+from numba.core import caching
+caching.CacheImpl._locator_classes = []  # as in a read-only installation without a home
+import numpy as np
+from unaligned.operators import kernels
+tile = np.zeros((1, 1))
+kernels.gaussian_from_products(tile, np.zeros(1), np.zeros(1), 1.0)
+print(tile[0, 0])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "1.0", done.stderr

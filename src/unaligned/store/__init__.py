@@ -221,7 +221,7 @@ class Store:
         with _file.transaction(self.path) as db:
             _rows.require_fitting(db, mine, "This signature does not fit the store")
             ids, distances = _search.scan(db, mine.values, tags)
-            _new.warn_of_differences(db, mine, self.path, tags)
+            _new.warn_of_differences(db, mine, self.path, tags, of_data=mine is not data)
             if aggregate is None:
                 return _search.single(db, mine, ids, distances, k)
             return _search.groups(db, mine, ids, distances, by, aggregate)[:k]

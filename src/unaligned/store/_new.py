@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..comparison import prepare, signature
 from ..data.dataset import Dataset
-from ..errors import DataWarning, InputError, counted, warn
+from ..errors import DataWarning, InputError, collected, counted, warn
 from ..intake import DataLike, at_size, common_size, own_name, warn_about_sizes
 from ..metrics.les import LES
 from ..spectra.signature import Signature
@@ -27,13 +27,13 @@ _UNNAMED = "new data"
 def described(
     store: Store, data: DataLike, subsample: int | str | None, tags: Mapping[str, Any] | None
 ) -> Signature:
-    """Return the signature of data, made as those of a store were, under some name."""
+    """Return the signature of data, made as those of a store were."""
     if isinstance(data, Signature):
         if subsample is not None:
             raise InputError(
                 f"subsample={subsample!r} needs the data itself, and data is a Signature."
             )
-        return replace(data, name=data.name or _UNNAMED)
+        return data
     options = store.options
     seed = options.pop("rng", 0)
     dataset, _ = prepare(data, options)
@@ -86,13 +86,26 @@ def _smallest(db: sqlite3.Connection, dataset: Dataset, tags: Mapping[str, Any] 
 
 
 def warn_of_differences(
-    db: sqlite3.Connection, mine: Signature, path: Path, tags: Mapping[str, Any] | None
+    db: sqlite3.Connection,
+    mine: Signature,
+    path: Path,
+    tags: Mapping[str, Any] | None,
+    *,
+    of_data: bool,
 ) -> None:
-    """Warn where distances to the references come from another size, or from a lost column."""
+    """Warn where distances to the references come from another size, or from a lost column.
+
+    A signature `of_data` that is there can be made again of fewer rows.
+    """
+    mine = replace(mine, name=mine.name or _UNNAMED)
     ends = _rows.by_size(db, tags)
     name, _ = max(ends, key=lambda end: abs(math.log(end[1] / mine.n_samples)))
     other = _rows.restore(db, name, path)
-    warn_about_sizes(LES(), [mine, other])
+    remedy = " subsample='common' draws as many rows of the data as the smallest reference has."
+    with collected() as notes:
+        warn_about_sizes(LES(), [mine, other])
+    for message, category in notes:
+        warn(message + remedy * (of_data and mine.n_samples > other.n_samples), category)
     columns, count = _rows.shared_columns(db, tags)
     if columns is None or count < 2 or columns == mine.n_features:
         return
