@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import _settings
 from ..errors import (
     InputError,
     MissingExtraError,
@@ -202,7 +201,7 @@ def _unique(distances: Sequence[str] | None) -> list[str]:
 
 def _options_of(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return for each distance those of the options given that it has; each must serve one."""
-    from .. import _check
+    from .. import _check, _settings
     from ..metrics.registry import ALIASES, DISTANCES
 
     right = [_check.one_of("distance", name, DISTANCES, ALIASES) for name in names]
