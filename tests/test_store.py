@@ -11,10 +11,12 @@ import pytest
 
 import unaligned as ua
 from unaligned.errors import (
+    DataWarning,
     FileError,
     InputError,
     InputTypeError,
     RecipeMismatchError,
+    SampleSizeWarning,
     StoreError,
 )
 from unaligned.store import _file
@@ -64,6 +66,28 @@ def test_names_tags_length_and_membership(store):
     assert (record.n_samples, record.n_features, record.n_eigenvalues) == (60, 3, K)
     assert record.tags == {"half": "first", "seed": "1"}
     assert repr(store).endswith("references.db', 6 signatures)")
+
+
+def test_a_signature_by_its_name(store):
+    assert np.array_equal(store["cloud 4"].values, store.get("cloud 4").values)
+    with pytest.raises(InputError, match=r"no signature 'cloud 44'. Did you mean 'cloud 4"):
+        store["cloud 44"]
+
+
+def test_a_frame_shows_what_is_known_of_each(store):
+    frame = store.to_frame()
+    assert list(frame.index) == store.names()
+    assert frame.loc["cloud 4", ["n_samples", "n_features", "n_eigenvalues"]].tolist() == [
+        60,
+        3,
+        K,
+    ]
+    assert frame["tag:half"].tolist() == ["first"] * 3 + ["second"] * 3
+    assert frame.loc["cloud 1", "created"] == store.find("cloud 1").created
+    store.tag("cloud 2", {"odd": 1})
+    assert list(store.to_frame({"odd": 1}).index) == ["cloud 2"]
+    assert store.to_frame()["tag:odd"].isna().sum() == 5
+    assert store.to_frame({"odd": 2}).empty
 
 
 def test_tags_of_any_text_are_found_again(store):
@@ -195,6 +219,68 @@ def test_nearest_takes_data_and_tags(store):
         store.nearest(cloud(5), k=0)
 
 
+def test_neighbours_tell_their_rows(store):
+    store.add(ua.signature(cloud(7, n_samples=75), n_eigenvalues=K), name="larger")
+    rows = {near.name: near.n_samples for near in store.nearest(cloud(7), k=9)}
+    assert (rows["larger"], rows["cloud 1"]) == (75, 60)
+    assert store.nearest(cloud(7), aggregate="mean")[0].n_samples is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_another_size_is_warned_of_and_can_be_brought_in_line(tmp_path, seed):
+    store = ua.Store(tmp_path / "months.db")
+    for other in range(6):
+        store.add(ua.signature(cloud(other, 6), n_eigenvalues=50), name=f"month {other}")
+    large = ua.Dataset(cloud(40 + seed, 6, n_samples=600), name="August")
+    with pytest.warns(SampleSizeWarning, match=r"'August'.*600"):
+        raw = store.nearest(large, k=1)[0].distance
+    made = replace(ua.signature(large, **store.options), name=None)
+    with pytest.warns(SampleSizeWarning, match=r"'new data'.*600(?!.*subsample='common' draws)"):
+        store.nearest(made)
+    with pytest.warns(SampleSizeWarning, match=r"'new data'.*600.*subsample='common' draws"):
+        assert store.nearest(large.values, k=1)[0].distance == raw
+    with pytest.warns(SampleSizeWarning, match=r"'August'.*600"):
+        store.nearest(large, aggregate="mean")
+    drawn = store.nearest(large, k=1, subsample="common")[0].distance
+    assert drawn == store.nearest(large, k=1, subsample=60)[0].distance
+    assert drawn < raw / 2
+
+
+def test_the_size_that_is_farthest_is_warned_of(store):
+    """The nearest one may be so for its size; it must not hide those that are of another."""
+    store.add(ua.signature(cloud(7, n_samples=600), n_eigenvalues=K), name="large")
+    with pytest.warns(SampleSizeWarning, match="'cloud 0' has 60 rows"):
+        assert store.nearest(cloud(8, n_samples=600), k=1)[0].name == "large"
+    store.tag("large", {"half": "neither"})
+    store.nearest(cloud(8, n_samples=600), k=1, tags={"half": "neither"})
+
+
+def test_sizes_that_cannot_be_drawn_are_refused(store):
+    with pytest.raises(InputError, match=r"smallest reference has, 'cloud 0' with 60; .* has 30"):
+        store.nearest(cloud(3, n_samples=30), subsample="common")
+    with pytest.raises(InputError, match=r"subsample=99 is more than dataset 'new data' has, 60"):
+        store.nearest(cloud(3), subsample=99)
+    with pytest.raises(InputError, match="must be a number of rows or 'common'"):
+        store.nearest(cloud(3), subsample="many")
+    with pytest.raises(InputError, match="needs the data itself, and data is a Signature"):
+        store.nearest(described(3), subsample=30)
+    with pytest.raises(InputError, match=r"have 12 values, which takes 12 rows; .* has 11"):
+        store.nearest(cloud(3), subsample=11)
+
+
+def test_too_few_rows_for_the_store_are_refused_with_a_remedy_that_there_is(store):
+    told = r"have 12 values, which takes 12 rows; dataset 'new data' has 10\. .*describe -K 10"
+    with pytest.raises(InputError, match=told):
+        store.nearest(cloud(3, n_samples=10))
+
+
+def test_a_column_too_few_is_warned_of_where_all_references_have_it(store):
+    with pytest.warns(DataWarning, match=r"has 2 columns, and all 6 references have 3\."):
+        store.nearest(cloud(3, n_features=2))
+    store.add(ua.signature(cloud(9, n_features=5), n_eigenvalues=K), name="wider")
+    store.nearest(cloud(3, n_features=2))  # a store of anything: nothing to hold it against
+
+
 @pytest.mark.parametrize("how", ["mean", "min", "max"])
 def test_groups_are_ranked_by_their_aggregate(store, how):
     new = described(8)
@@ -245,7 +331,7 @@ def test_export_to_every_format(store, tmp_path):
     with np.load(tmp_path / "out.npz") as arrays:
         assert arrays["values"].shape == (6, K)
         assert arrays["names"].tolist() == store.names()
-    with pytest.raises(InputError, match=r"'.txt' is not known.*\.csv, \.json, \.npz"):
+    with pytest.raises(InputError, match=r"out.txt' must end in \.csv, \.json, \.npz"):
         store.export(tmp_path / "out.txt")
 
 

@@ -11,14 +11,16 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _check, _settings
 from .data.atomic import made_folder
-from .data.dataset import Dataset
 from .errors import FileError, UnalignedWarning, warn
-from .metrics.base import Distance, SpectralDistance
-from .spectra.signature import Signature
+
+if TYPE_CHECKING:  # looking at a cache takes no more than the files' sizes
+    from .data.dataset import Dataset
+    from .metrics.base import Distance
+    from .spectra.signature import Signature
 
 # To be raised whenever the same data and settings give other numbers within one version.
 _NUMERICS = 2
@@ -142,6 +144,8 @@ class Cache:
 
     def find(self, method: Distance, dataset: Dataset, seed: int) -> Signature | None:
         """Return the signature of a dataset, or None."""
+        from .spectra.signature import Signature
+
         path = self._path(method, dataset, seed)
         if path is None or not path.exists():
             return None
@@ -168,6 +172,7 @@ class Cache:
     def _path(self, method: Distance, dataset: Dataset, seed: int) -> Path | None:
         """Return where a signature is; None where the settings have no content to go by."""
         from . import __version__
+        from .metrics.base import SpectralDistance
 
         if not (isinstance(method, SpectralDistance) and method.gives_signatures):
             return None

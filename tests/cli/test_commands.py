@@ -55,6 +55,14 @@ def test_help_lists_the_commands_and_examples():
     assert "reproduce tori --full" in " ".join(run("reproduce", "--help").stdout.split())
 
 
+@pytest.mark.parametrize(
+    "command", ["info", "compare", "describe", "nearest", "export", "list", "reproduce"]
+)
+def test_help_at_80_columns_cuts_no_words(monkeypatch, command):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    assert "…" not in run(command, "--help").stdout
+
+
 def test_the_cache_is_shown_and_emptied(files):
     assert json.loads(run("cache", "info", "--json").stdout)["n_signatures"] == 0
     run("compare", "cells.npy", "model.npy")
@@ -226,6 +234,20 @@ def test_the_command_runs_as_a_program_without_colour_and_quickly_imports():
     assert found.stderr.strip() == "[]"
     assert "reproduce" in found.stdout
     assert "\x1b[3" not in found.stdout
+
+
+def test_looking_at_stores_and_caches_imports_nothing_that_computes(files):
+    run("describe", "cells.npy", "--store", "refs.db")
+    code = (
+        "import sys; from unaligned.cli import app\n"
+        "app(sys.argv[1:], standalone_mode=False)\n"
+        "print(sorted({'scipy', 'pandas', 'sklearn', 'numba'} & set(sys.modules)))"
+    )
+    for command in (["list", "--store", "refs.db"], ["cache", "info"]):
+        found = subprocess.run(
+            [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
+        )
+        assert found.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_bad_command_of_the_program_leaves_no_traceback():

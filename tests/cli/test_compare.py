@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -185,6 +186,71 @@ def test_files_of_one_name_keep_their_folders(files):
     assert parsed("compare sub other")["names"] == ["sub/cells", "other/cells"]
 
 
+def test_patterns_are_expanded_where_no_shell_does(files):
+    (files / "months").mkdir()
+    rng = np.random.default_rng(3)
+    for month in (1, 2, 10):
+        np.save(files / "months" / f"m{month}.npy", rng.normal(size=(30, 2)))
+    np.save(files / "m[1].npy", rng.normal(size=(30, 2)))
+    assert parsed("compare 'months/m*.npy'")["names"] == ["m1", "m2", "m10"]
+    found = parsed("compare 'm[1].npy' --against 'months/m?.npy'")
+    assert (found["names"], found["reference_names"]) == (["m[1]"], ["m1", "m2"])
+    told = refused("compare 'months/*.csv'")
+    assert "No file matches 'months/*.csv'. 'months' takes all files of that folder." in told
+    assert "No file matches 'mnths/*.npy'" in refused("info 'mnths/*.npy'")
+    assert "'months/m1.npy' is given twice" in refused("compare months/m1.npy 'months/*.npy'")
+
+
+def tags_in(path):
+    text = path.read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, flags=re.DOTALL)[1])
+    return {tag["name"]: tag["values"] for tag in data["tags"]}
+
+
+def test_the_report_has_the_title_and_tags_that_were_typed(files):
+    given = "--group-by day --report page.html --title 'Three days'"
+    done(f"compare table.csv {given} --tag hour=0,24,48 --tag site=A,,B")
+    page = (files / "page.html").read_text(encoding="utf-8")
+    assert "<bdi>Three days</bdi>" in page
+    assert tags_in(files / "page.html") == {"hour": [0, 24, 48], "site": ["A", None, "B"]}
+    (files / "known.csv").write_text("name;hour\n1;24\n0;0\n2;48.5\n")
+    done(f"compare table.csv {given} --tags known.csv --tag site=A,B,B")
+    assert tags_in(files / "page.html") == {"hour": [0, 24, 48.5], "site": ["A", "B", "B"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("--title Days", "--title is for the report. Say where: --report report.html."),
+        ("--tag hour=1,2,3", "--tag is for the report"),
+        ("--report p.html --tag hour=1,2", "'hour=1,2' has 2 values, and there are 3 datasets"),
+        ("--report p.html --tag hour", "must be KEY=VALUE"),
+        ("--report p.html --tags no.csv", "--tags 'no.csv' cannot be read as a table: No such"),
+        ("--report p.html --tags twice.csv", "names '1' twice"),
+        ("--report p.html --tags bare.csv", "has no column beside the names"),
+        ("--report p.html --tags uneven.csv", "has rows of unequal length"),
+        ("--report p.html --tags cells.npy", "--tags 'cells.npy' cannot be read as a table"),
+        ("--report p.html --tags typo.csv", "names 'O', which is not in the comparison"),
+    ],
+)
+def test_tags_that_do_not_fit_are_refused_before_anything_is_computed(files, given, told):
+    (files / "twice.csv").write_text("name,hour\n1,2\n1,3\n")
+    (files / "bare.csv").write_text("name\n1\n2\n")
+    (files / "uneven.csv").write_text("name,hour\n1,2\n2\n")
+    (files / "typo.csv").write_text("name,hour\nO,0\n1,24\n2,48\n")
+    assert told in refused(f"compare table.csv --group-by day {given}")
+    assert not (files / "cache").exists(), "nothing was computed"
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_report_speaks_of_options_as_they_were_typed(files):
+    np.save(files / "many.npy", np.random.default_rng(1).normal(size=(400, 5)))
+    done("compare cells.npy many.npy --report page.html")
+    page = (files / "page.html").read_text(encoding="utf-8")
+    assert "<code>--subsample common</code>" in page
+    assert "subsample=" not in page
+
+
 def test_names_are_printed_as_they_are(files):
     """`:x:` would be a picture and `[b]` a style to the library that prints."""
     np.savez(files / "a [b].npz", x=np.load("model.npy"), side=np.repeat(["l", "r"], 35))
@@ -287,13 +353,34 @@ def test_info_estimates_time_and_memory():
 
 def test_info_of_data_without_geometry_names_the_problem():
     np.save("flat.npy", np.ones((30, 2)))
-    looks = parsed("info flat.npy cells.npy")
+    found = run("info flat.npy cells.npy --json")
+    assert found.exit_code == 2
+    looks = json.loads(found.stdout)
     assert "flat" in looks[0]["problem"]
     assert looks[0]["duplicate_rows"] == 29
     assert looks[1]["problem"] is None
-    printed = done("info flat.npy cells.npy")
+    printed = run("info flat.npy cells.npy").stdout
     assert "flat: " in printed
     assert "cells" in printed
+
+
+def test_info_shows_the_others_where_a_file_cannot_be_read(files):
+    (files / "header.csv").write_text("a,b\n")
+    found = run("info header.csv cells.npy nothing.npy model.npy --json")
+    assert found.exit_code == 2
+    assert [look["name"] for look in json.loads(found.stdout)] == ["cells", "model"]
+    assert [line[:7] for line in found.stderr.splitlines()] == ["Error: "] * 2
+    assert "'header.csv': It has a header and no rows. Leave it out, or" in found.stderr
+    assert "--no-header" in found.stderr
+    assert "'nothing.npy'" in found.stderr
+    refused("info header.csv")
+
+
+def test_info_says_that_k_and_gamma_are_suggestions():
+    for command in ("info cells.npy", "info cells.npy model.npy"):
+        printed = " ".join(done(command).split())
+        assert "suggested K suggested γ" in printed
+        assert "K and γ are suggestions, read off each spectrum; without -K and --gamma" in printed
 
 
 def test_info_on_a_narrow_terminal_is_told_in_words(monkeypatch):

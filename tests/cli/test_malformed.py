@@ -1,5 +1,6 @@
-"""Malformed and hostile files through the program: exit code 2, one message, nothing else."""
+"""Malformed and hostile files through the program: exit code 2, one message, no result of it."""
 
+import json
 import os
 
 import numpy as np
@@ -12,14 +13,15 @@ from malformed import CASES, SEVERAL, place
 COUNTED = ("missing value.csv", "nan.parquet", "nan.obj")
 
 
-def faults(found, name):
-    """Return what is wrong with how a malformed file was refused."""
+def faults(found, name, command):
+    """Return what is wrong with how a malformed file was refused; `info` shows the sound one."""
     message = found.stderr
     wrong = []
     if found.exit_code != 2:
         wrong.append(f"exit code {found.exit_code} ({found.exception!r})")
-    if found.stdout:
-        wrong.append(f"partial output: {found.stdout!r}")
+    shown = [look["name"] for look in json.loads(found.stdout)] if found.stdout else []
+    if shown != (["sound"] if command == "info" else []):
+        wrong.append(f"wrong output: {found.stdout!r}")
     if message.count("\n") != 1 or not message.startswith("Error: "):
         wrong.append(f"not one message: {message!r}")
     if repr(name.partition(":")[0])[1:-1] not in message:
@@ -44,12 +46,12 @@ def test_a_command_refuses_every_malformed_file(command, tmp_path, monkeypatch):
     monkeypatch.setenv("UNALIGNED_CACHE", os.fspath(tmp_path / "cache"))
     sound, out = os.fspath(tmp_path / "sound.npy"), os.fspath(tmp_path / "distances.csv")
     np.save(sound, np.random.default_rng(0).normal(size=(30, 2)))
-    written = ["--out", out] if command == "compare" else []
+    written = ["--out", out] if command == "compare" else ["--json"]
     wrong = {}
     for name, folder, path in placed(tmp_path):
         if command == "info" and name in COUNTED:
             continue
-        wrong[name] = faults(run_arguments([command, sound, path, *written]), name)
+        wrong[name] = faults(run_arguments([command, sound, path, *written]), name, command)
         if (folder / "witness").exists():
             wrong[name].append("code in the file was run")
     assert len(wrong) >= 100

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -63,7 +64,7 @@ def test_nearest_is_refused_before_anything_is_computed(monkeypatch, bad):
     def computed(*_, **__):
         raise AssertionError("a signature was computed")
 
-    monkeypatch.setattr("unaligned.store.make_signature", computed)
+    monkeypatch.setattr("unaligned.store._new.signature", computed)
     assert f"{bad.split()[0]} '" in refused(f"nearest new.npy --store refs.db {bad}")
 
 
@@ -90,7 +91,10 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("describe new.npy --store no/refs.db", "there is no folder 'no'"),
         ("describe new.npy --store folder", "it is a folder"),
         ("describe few.npy --store refs.db", "'refs.db' have 40 values, which takes 40 rows"),
-        ("nearest few.npy --store refs.db", "into another store with -K 30"),
+        (
+            "nearest few.npy --store refs.db",
+            "another store with fewer values (`unaligned describe -K 30`)",
+        ),
         ("nearest new.npy --store none.db", "There is no store 'none.db'"),
         ("nearest new.npy --store refs.db --tag source=moon", "has the tags source=moon"),
         ("nearest new.npy --store refs.db --by source", "say --aggregate 'mean'"),
@@ -98,8 +102,15 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("nearest new.npy --store model.npy", "not a store of signatures"),
         ("list --store none.db", "There is no store"),
         ("remove cels --store refs.db", "Did you mean 'cells'?"),
-        ("export --store refs.db --out all.txt", "suffix of path='.txt'"),
-        ("export --store refs.db --out no/all.csv", "No such file or directory"),
+        ("export --store refs.db --out all.txt", "--out 'all.txt' must end in .csv, .json, .npz"),
+        ("export --store refs.db --out no/all.csv", "there is no folder 'no'"),
+        ("describe new.npy --store refs.db --subsample 99", "--subsample 99 is more than dataset"),
+        ("describe new.npy --store refs.db --subsample 30", "have 40 values, which takes 40"),
+        (
+            "nearest new.npy --store refs.db --subsample many",
+            "--subsample 'many' must be a number",
+        ),
+        ("nearest few.npy --store refs.db --subsample common", "into another store with fewer"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):
@@ -123,6 +134,79 @@ def test_nearest_is_that_of_python(store):
     assert "source=scans, year=2024" in printed
     only = parsed("nearest new.npy --store refs.db --tag source=scans")["new"]
     assert [row["name"] for row in only] == ["digits"]
+
+
+def test_nearest_shows_the_rows_of_each(store):
+    rows = {
+        row["name"]: row["n_samples"] for row in parsed("nearest new.npy --store refs.db")["new"]
+    }
+    assert rows == {"cells": 90, "model": 70, "digits": 75}
+    printed = done("nearest new.npy --store refs.db")
+    assert re.search(r"reference +tags +rows +distance", printed)
+    assert re.search(r"cells +source=lab +90 ", printed)
+
+
+@pytest.mark.filterwarnings("default")
+def test_nearest_warns_of_other_sizes_and_can_draw(store, files):
+    np.save(files / "many.npy", np.random.default_rng(5).normal(size=(500, 4)))
+    found = run("nearest many.npy --store refs.db")
+    assert (found.exit_code, found.stderr.count("Warning: Sample sizes differ")) == (0, 1)
+    assert "'many' has 500" in found.stderr
+    assert "--subsample" in found.stderr
+    drawn = run("nearest many.npy --store refs.db --subsample common --json")
+    assert drawn.stderr == ""
+    values = {row["name"]: row["distance"] for row in json.loads(drawn.stdout)["many"]}
+    expected = ua.load("many.npy")
+    expected = ua.signature(
+        expected.subsample(70, expected.generator(0)), **{**store.options, "rng": 0}
+    )
+    assert values["model"] == pytest.approx(ua.distance(expected, store.get("model")), rel=1e-12)
+
+
+def test_describe_can_draw_rows_and_the_store_says_so(store):
+    done("describe cells.npy new.npy --store drawn.db --subsample 50 --jobs 1")
+    done("describe model.npy --store drawn.db -K 50")
+    drawn = ua.Store("drawn.db")
+    sizes = [(record.n_samples, record.rows_drawn_from) for record in drawn.records()]
+    assert sizes == [(50, 90), (50, 80), (70, None)]
+    assert re.search(r"cells .* 50 of 90 ", done("list --store drawn.db"))
+    assert [row["rows_drawn_from"] for row in parsed("list --store drawn.db")] == [90, 80, None]
+    again = run("describe cells.npy --store drawn.db --subsample 50")
+    assert again.stderr == "In the store already: 1 of 1 dataset.\n"
+    assert parsed("nearest cells.npy --store drawn.db --subsample 50")["cells"][0]["distance"] == 0
+    compared = parsed("compare cells.npy new.npy --subsample 50")["results"]["les"]["distances"]
+    assert ua.distance(drawn["cells"], drawn["new"]) == pytest.approx(compared[0][1], rel=1e-12)
+    done("describe cells.npy new.npy --store common.db --subsample common")
+    assert [record.n_samples for record in ua.Store("common.db").records()] == [80, 80]
+
+
+def sensors(path, rng, slip=None):
+    lines = [
+        f"2024-01-{i % 28 + 1:02},A," + ",".join(map(str, row))
+        for i, row in enumerate(rng.normal(size=(60, 4)).round(4))
+    ]
+    if slip:
+        lines[17] = f"2024-01-18,A,{slip},1,2,3"
+    path.write_text("\n".join(["when,site,temp,hum,co,o3", *lines]))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_column_is_never_lost_in_silence(files):
+    rng = np.random.default_rng(0)
+    for name in ("first", "second", "third", "new"):
+        sensors(files / f"{name}.csv", rng)
+    sensors(files / "slip.csv", rng, slip="ERROR")
+    describe = run("describe first.csv second.csv third.csv --store s.db -K 20 --drop-non-numeric")
+    assert describe.stderr == "Warning: Left out, without numbers: 'when', 'site'.\n"
+    for options in ("", " --drop-non-numeric"):
+        told = refused(f"nearest slip.csv --store s.db{options}")
+        assert (
+            "'slip.csv': Column 'temp' has numbers in 59 of 60 cells, and 'ERROR' in row" in told
+        )
+        assert "pass --nan-policy 'omit'; or choose --columns." in told
+    lost = run("nearest new.csv --store s.db --columns hum,co,o3")
+    assert "'new' has 3 columns, and all 3 references have 4." in lost.stderr
+    assert run("nearest new.csv --store s.db --columns temp,hum,co,o3").stderr == ""
 
 
 def test_nearest_groups(store):

@@ -133,7 +133,8 @@ def test_chosen_columns_keep_their_names_in_the_order_asked_for(path):
 
 
 def test_columns_that_are_dropped_take_their_names_along(path):
-    assert ua.load(path, drop_non_numeric=True).feature_names == XYZ
+    with pytest.warns(DataWarning, match="Left out, without numbers: 'day'"):
+        assert ua.load(path, drop_non_numeric=True).feature_names == XYZ
 
 
 def test_groups_have_the_names_without_that_of_the_labels(path):
@@ -144,7 +145,8 @@ def test_groups_have_the_names_without_that_of_the_labels(path):
 
 
 def test_of_a_transposed_table_rows_without_names_name_nothing(path):
-    found = ua.load(path, drop_non_numeric=True, transpose=True)
+    with pytest.warns(DataWarning, match="Left out, without numbers: 'day'"):
+        found = ua.load(path, drop_non_numeric=True, transpose=True)
     assert (found.n_features, found.feature_names) == (12, None)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import unaligned as ua
-from unaligned.errors import FileError, InputTypeError
+from unaligned.errors import DataWarning, FileError, InputTypeError
 
 NUMBERS = np.array([[1.5, -2.0], [3.0, 4.25], [0.0, 6.0]])
 
@@ -78,7 +78,36 @@ def test_columns_without_numbers_are_named_and_dropped_on_request(tmp_path):
         InputTypeError, match=r"3 of 5 columns.*'cell' \(such as 'a'\), 'note'.*'void' \(empty\)"
     ):
         ua.load(path)
-    np.testing.assert_array_equal(ua.load(path, drop_non_numeric=True).values, [[1, 2], [3, 4]])
+    with pytest.warns(DataWarning, match=r"Left out, without numbers: 'cell', 'note', 'void'\."):
+        found = ua.load(path, drop_non_numeric=True)
+    np.testing.assert_array_equal(found.values, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("drop", [False, True])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_slip_in_a_column_of_numbers_is_named_and_never_drops_it(tmp_path, drop, separator):
+    number = "0,5" if separator == ";" else "0.5"
+    lines = [separator.join([f"2024-01-{day:02}", str(day), number]) for day in range(1, 21)]
+    lines[7] = lines[7].replace(number, "ERROR")
+    lines[3] = lines[3].replace(number, "")  # a cell that is missing is no number and no slip
+    path = csv(tmp_path, "\n".join([separator.join(["when", "count", "temp"]), *lines]))
+    told = r"'temp' has numbers in 18 of 19 cells, and 'ERROR' in row 7 .*nan_policy='omit'"
+    with pytest.raises(InputTypeError, match=told):
+        ua.load(path, drop_non_numeric=drop)
+
+
+def test_a_tenth_of_the_cells_still_counts_as_slips(tmp_path):
+    lines = [f"{i},{'x' if i == 4 else i}" for i in range(10)]
+    with pytest.raises(
+        InputTypeError, match=r"'b' has numbers in 9 of 10 cells, and 'x' in row 4"
+    ):
+        ua.load(csv(tmp_path, "\n".join(["a,b", *lines])))
+
+
+def test_a_column_with_more_words_than_slips_is_one_without_numbers(tmp_path):
+    lines = [f"{i},{'x' if i % 5 == 0 else i}" for i in range(20)]
+    with pytest.raises(InputTypeError, match=r"1 of 2 columns without numbers: 'b'"):
+        ua.load(csv(tmp_path, "\n".join(["a,b", *lines])))
 
 
 def test_columns_are_chosen_by_name_or_place_in_the_order_asked_for(tmp_path):

@@ -9,7 +9,7 @@ Everything heavy is imported inside the commands, so that `unaligned --help` is 
 
 from __future__ import annotations
 
-from . import files, kept, paper, references
+from . import files, filling, kept, paper, references
 from .base import app, main
 
-__all__ = ["app", "files", "kept", "main", "paper", "references"]
+__all__ = ["app", "files", "filling", "kept", "main", "paper", "references"]

@@ -95,7 +95,7 @@ def print_looks(looks: Sequence[Look], *, json: bool) -> None:
         print_json([asdict(look) for look in looks])
         return
     columns = ["dataset", "rows", "columns", "type", "rows with NaN", "duplicates"]
-    shown = table([*columns, "solver", "time", "memory", "K", "γ"], first=1)
+    shown = table([*columns, "solver", "time", "memory", "suggested K", "suggested γ"], first=1)
     for look in looks:
         shown.add_row(*_cells(look))
     console = out()
@@ -107,9 +107,18 @@ def print_looks(looks: Sequence[Look], *, json: bool) -> None:
     for look in looks:
         if look.problem is not None:
             console.print(f"{look.name}: {look.problem}")
-    if len(looks) == 1 and looks[0].problem is None:
-        reasons = f"{looks[0].n_eigenvalues_reason}; {looks[0].gamma_reason}"
-        console.print(f"K and γ are suggestions: {reasons}.")
+    sound = [look for look in looks if look.problem is None]
+    if sound:
+        console.print(_note(sound))
+
+
+def _note(looks: Sequence[Look]) -> str:
+    """Return what the suggestions are, and why these where there is one dataset only."""
+    note = "K and γ are suggestions, read off each spectrum; without -K and --gamma it is "
+    note += "K = min(200, the smallest number of rows) and γ = 1e-08."
+    if len(looks) > 1:
+        return note
+    return f"{note} Here: {looks[0].n_eigenvalues_reason}; {looks[0].gamma_reason}."
 
 
 def _cells(look: Look) -> list[str]:

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import FileError, InputError
+from ._tags import tags_of
 from .output import fits, plain, say, show, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..result import Comparison
 
-_FORMATS = (".csv", ".json", ".npz")
+FORMATS = (".csv", ".json", ".npz")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
@@ -35,20 +38,43 @@ class Outputs:
         Path | None, typer.Option(help="Draw a heat map: .png, .svg, .pdf or .jpg.")
     ] = None
     report: Annotated[Path | None, typer.Option(help="Write a report: one .html file.")] = None
+    title: Annotated[str | None, typer.Option(help="The heading of the report.")] = None
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUES",
+            help="For the report: a value for each dataset, in their order, such as `day=0,1,4`.",
+        ),
+    ] = None
+    tags: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="For the report: a .csv with the datasets' names, then a column for each tag.",
+        ),
+    ] = None
 
     def require_possible(self) -> None:
         """Refuse what could not be written, before anything is computed."""
-        if self.out is not None and self.out.suffix.lower() not in _FORMATS:
-            raise InputError(f"--out {str(self.out)!r} must end in {', '.join(_FORMATS)}.")
-        if self.plot is not None and self.plot.suffix.lower() not in _PICTURES:
-            raise InputError(f"--plot {str(self.plot)!r} must end in {', '.join(_PICTURES)}.")
-        if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
-            raise InputError(f"--report {str(self.report)!r} must end in .html.")
-        for path in (self.out, self.plot, self.report):
+        for option, suffixes in (
+            ("out", FORMATS),
+            ("plot", _PICTURES),
+            ("report", (".html", ".htm")),
+        ):
+            path = getattr(self, option)
             if path is not None:
-                _require_writable(path)
+                require_file(f"--{option}", path, suffixes)
+        for option in ("title", "tag", "tags"):
+            if getattr(self, option) and self.report is None:
+                raise InputError(f"--{option} is for the report. Say where: --report report.html.")
 
-    def write(self, comparison: Comparison, *, several: bool) -> None:
+    def known(self, names: Sequence[str]) -> pd.DataFrame | None:
+        """Return what was said of the datasets of these names."""
+        return tags_of(names, self.tag, self.tags)
+
+    def write(
+        self, comparison: Comparison, *, several: bool, tags: pd.DataFrame | None = None
+    ) -> None:
         """Write all that was asked for; with several distances each to a file of its own."""
         from .. import figures
 
@@ -62,13 +88,17 @@ class Outputs:
             figure: Any = comparison.plot("heatmap").figure
             figures.save(figure, own(self.plot))
         if self.report is not None:
-            comparison.report(own(self.report), command=shlex.join(["unaligned", *sys.argv[1:]]))
+            command = shlex.join(["unaligned", *sys.argv[1:]])
+            comparison.report(own(self.report), title=self.title, tags=tags, command=command)
         for path in (self.out, self.plot, self.report):
             if path is not None:
                 say(f"Written: {own(path)}")
 
 
-def _require_writable(path: Path) -> None:
+def require_file(option: str, path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file that could not be written, or that is of a format nobody writes."""
+    if path.suffix.lower() not in suffixes:
+        raise InputError(f"{option} {str(path)!r} must end in {', '.join(suffixes)}.")
     folder = path.resolve().parent
     reason = None
     if not folder.is_dir():

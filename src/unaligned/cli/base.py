@@ -51,7 +51,7 @@ class _Group(typer.core.TyperGroup):
             return super().invoke(ctx)
         except UnalignedError as error:
             complain("Error", error)
-            raise typer.Exit(2 if _is_bad_input(error) else 1) from None
+            raise typer.Exit(exit_code(error)) from None
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head` has seen enough
                 raise
@@ -65,10 +65,10 @@ class _Group(typer.core.TyperGroup):
             raise typer.Exit(130) from None
 
 
-def _is_bad_input(error: UnalignedError) -> bool:
-    """Whether other input would help; a full disk is nobody's bad input."""
+def exit_code(error: UnalignedError) -> int:
+    """Return 2 where other input would help, else 1; a full disk is nobody's bad input."""
     disk_is_full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(error, (InputError, RecipeMismatchError)) and not disk_is_full
+    return 2 if isinstance(error, (InputError, RecipeMismatchError)) and not disk_is_full else 1
 
 
 app = typer.Typer(

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import _settings
-from ..errors import InputError, MissingExtraError, NotApplicableError, OptionError, counted
+from ..errors import (
+    InputError,
+    MissingExtraError,
+    NotApplicableError,
+    OptionError,
+    UnalignedError,
+    counted,
+)
 from ._looks import look_at, print_looks
 from ._results import Outputs, as_json, print_distances
-from .base import app, examples, flat, going_on
+from .base import app, examples, exit_code, flat, going_on
 from .options import AsJSON, Caching, Files, Making, Running, literals, subsample_size
 from .output import complain, print_json, say
 from .reading import Reading
@@ -32,10 +38,23 @@ def info(files: Files, reading: Reading, making: Making, json: AsJSON = False) -
     """Show what is in files, what comparing would cost, and which settings suit.
 
     Shape, type, rows with NaN, duplicates; time and memory of a signature; the K and γ that the
-    spectrum suggests (that of 2000 rows where there are more).
+    spectrum suggests (that of 2000 rows where there are more). A file that cannot be read is an
+    error, and the others are shown all the same.
     """
-    datasets = reading.load_with_missing(files)
-    print_looks([look_at(item, making.given()) for item in datasets.values()], json=json)
+    codes: list[int] = []
+
+    def refused(error: UnalignedError) -> None:
+        complain("Error", error)
+        codes.append(exit_code(error))
+
+    datasets = reading.load_with_missing(files, refused)
+    looks = [look_at(item, making.given()) for item in datasets.values()]
+    if looks:
+        print_looks(looks, json=json)
+    if any(look.problem for look in looks):
+        codes.append(2)
+    if codes:
+        raise typer.Exit(max(codes))
 
 
 class _Against(typer.core.TyperCommand):
@@ -73,6 +92,7 @@ def _distance_names(incomplete: str) -> list[str]:
     epilog=examples(
         "unaligned compare cells.npy model.npy digits.csv",
         "unaligned compare table.csv --group-by day --out distances.csv --plot heat.png",
+        "unaligned compare table.csv --group-by day --report report.html --tag day=0,1,2",
         "unaligned compare new.npy --against cells.npy model.npy",
         "unaligned compare cells.npy model.npy --distance les --distance imd",
         "unaligned compare cells.npy model.npy --preprocess standardize,pca:2 -K 50 --json",
@@ -124,6 +144,7 @@ def compare(
     datasets = reading.load(files, short=not against)
     references = reading.load(against) if against else None
     _require_two(datasets, references)
+    tags = outputs.known(list(datasets))
     settings = {
         "references": references,
         "subsample": subsample_size(subsample),
@@ -140,7 +161,7 @@ def compare(
             continue
         if not json:
             print_distances(found[-1])
-        outputs.write(found[-1], several=len(names) > 1)
+        outputs.write(found[-1], several=len(names) > 1, tags=tags)
     if json and found:
         print_json(as_json(found))
     if len(found) < len(names):
@@ -180,7 +201,7 @@ def _unique(distances: Sequence[str] | None) -> list[str]:
 
 def _options_of(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return for each distance those of the options given that it has; each must serve one."""
-    from .. import _check
+    from .. import _check, _settings
     from ..metrics.registry import ALIASES, DISTANCES
 
     right = [_check.one_of("distance", name, DISTANCES, ALIASES) for name in names]

@@ -34,7 +34,8 @@ Files: TypeAlias = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="Data files; `file.npz:key` takes one array of several, a folder all files in it.",
+        help="Data files; `file.npz:key` takes one array of several, a folder all files in it, "
+        "`months/*.csv` those that match.",
     ),
 ]
 AsJSON: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -193,13 +194,19 @@ def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
 
 def literals(option: str, texts: Iterable[str] | None) -> dict[str, Any]:
     """Return what KEY=VALUE options say, with numbers and true, false, null as such."""
-    found: dict[str, Any] = {}
-    for key, value in pairs(option, texts).items():
-        try:
-            found[key] = json.loads(value)
-        except ValueError:
-            found[key] = value
-    return found
+    return {key: literal(value) for key, value in pairs(option, texts).items()}
+
+
+def literal(text: str) -> Any:
+    """Return a number, true, false or null as such, and other text as it is.
+
+    >>> literal("2.5"), literal("true"), literal("liver")
+    (2.5, True, 'liver')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def subsample_size(text: str | None) -> int | str | None:

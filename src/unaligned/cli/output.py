@@ -106,9 +106,10 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show our own warnings as one line on stderr, without file and line of code."""
+    """Show our own warnings as one line on stderr, each once, without file and line of code."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
+        said = set()
 
         def show(
             message: Warning | str,
@@ -118,10 +119,11 @@ def plain_warnings() -> Iterator[None]:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            if issubclass(category, UnalignedWarning):
-                complain("Warning", message)
-            else:
+            if not issubclass(category, UnalignedWarning):
                 usual(message, category, filename, lineno, file, line)
+            elif str(message) not in said:  # of many files that are alike one is enough
+                said.add(str(message))
+                complain("Warning", message)
 
         warnings.showwarning = show
         yield

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DataWarning, InputError
+from ..errors import DataWarning, FileError, InputError, UnalignedError
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -60,31 +62,40 @@ class Reading:
     ] = "points"
     preprocess: Annotated[
         str | None,
-        _files(help="Steps, in order: `normalize_total,log1p,pca:50`."),
+        _files(help="Steps, in order, such as `log1p,pca:50`."),
     ] = None
     nan_policy: Annotated[
         str,
         _files(help="`raise` refuses rows with NaN or infinity, `omit` drops them."),
     ] = "raise"
 
-    def load(self, files: Sequence[str], *, short: bool = False) -> dict[str, Dataset]:
+    def load(
+        self,
+        patterns: Sequence[str],
+        *,
+        short: bool = False,
+        refused: Callable[[UnalignedError], None] | None = None,
+    ) -> dict[str, Dataset]:
         """Return the datasets in all these files, each under a name of its own.
 
         With `short` those of one single file are called by part and group alone, as `7` for
-        `table:7`; a store, which lives longer, keeps the whole names.
+        `table:7`; a store, which lives longer, keeps the whole names. With `refused`, that hears
+        of each file that cannot be read, and the others are returned.
         """
-        from .. import load_all
-        from ..data.readers import name_of, names_of
+        from ..data.readers import names_of
 
+        files = [file for pattern in patterns for file in _matching(pattern)]
         repeated = [file for file in files if files.count(file) > 1]
         if repeated:
             raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
         found: list[tuple[str, str, Dataset]] = []
         for file, called in zip(files, names_of(files), strict=True):
-            for name, dataset in load_all(file, **self._options()).items():
-                own = name_of(file)
-                label = called + name[len(own) :] if name.startswith(own) else name
-                found.append((file, label, dataset))
+            try:
+                found += self._read(file, called)
+            except UnalignedError as error:
+                if refused is None:
+                    raise
+                refused(error)
         if short and len(files) == 1 and len(found) > 1:
             found = [(file, _without(called, label), item) for file, label, item in found]
         times = Counter(label for _, label, _ in found)
@@ -94,11 +105,22 @@ class Reading:
         }
         return {name: dataset.with_options(name=name) for name, dataset in named.items()}
 
-    def load_with_missing(self, files: Sequence[str]) -> dict[str, Dataset]:
+    def _read(self, file: str, called: str) -> Iterator[tuple[str, str, Dataset]]:
+        from .. import load_all
+        from ..data.readers import name_of
+
+        own = name_of(file)
+        for name, dataset in load_all(file, **self._options()).items():
+            yield file, called + name[len(own) :] if name.startswith(own) else name, dataset
+
+    def load_with_missing(
+        self, files: Sequence[str], refused: Callable[[UnalignedError], None]
+    ) -> dict[str, Dataset]:
         """Return the datasets without rows that miss values; `n_dropped` says how many."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)
-            return replace(self, nan_policy="omit").load(files, short=True)
+            warnings.filterwarnings("ignore", ".*: dropped ", DataWarning)
+            whole = replace(self, nan_policy="omit")
+            return whole.load(files, short=True, refused=refused)
 
     def _options(self) -> dict[str, Any]:
         flags = ("drop_non_numeric", "transpose", "flatten")
@@ -113,6 +135,26 @@ class Reading:
             given["preprocess"] = _listed(self.preprocess)
         own = {"group_by": self.group_by, "kind": self.kind, "nan_policy": self.nan_policy}
         return {**own, **given}
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return the files that a pattern stands for, as shells do it that expand it themselves.
+
+    A path that exists as it stands, or before a colon, is no pattern.
+    """
+    from ..data.readers.groups import natural_key
+    from ..data.readers.paths import locate
+
+    if not glob.has_magic(pattern) or os.path.lexists(locate(pattern).path):
+        return [pattern]
+    found = sorted(glob.glob(pattern, recursive=True), key=natural_key)
+    if not found:
+        folder = os.path.dirname(pattern) or "."
+        remedy = "Check the folder's name."
+        if os.path.isdir(folder):
+            remedy = f"{folder!r} takes all files of that folder."
+        raise FileError(f"No file matches {pattern!r}. {remedy}")
+    return found
 
 
 def _without(beginning: str, name: str) -> str:

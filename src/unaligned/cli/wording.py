@@ -47,7 +47,7 @@ def flags_of(parameters: Iterable[Any]) -> dict[str, Flag]:
         if own.param_type_name == "option":
             off = own.secondary_opts[0] if own.secondary_opts else ""
             found[own.name] = Flag(own.opts[0], off, bool(own.is_flag))
-    return found | {name: found[twin] for name, twin in _TWINS.items() if twin in found}
+    return {name: found[twin] for name, twin in _TWINS.items() if twin in found} | found
 
 
 def in_shell_words(message: str, flags: Mapping[str, Flag]) -> str:

@@ -72,7 +72,7 @@ def _title(comparison: Comparison) -> str:
 
 def _page(content: Content, title: str, command: str | None) -> str:
     style, script = _asset("style.css"), _script()
-    careful = cautions(content)
+    careful = [_typed(told) if command else told for told in cautions(content)]
     parts = {
         "title": html.escape(title),
         "policy": _policy(style, script),
@@ -90,6 +90,12 @@ def _page(content: Content, title: str, command: str | None) -> str:
     }
     # In one pass, so that what was filled in is never looked at again.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("template.html"))
+
+
+def _typed(sentence: str) -> str:
+    """Return a sentence with the options of Python as they are typed in a shell."""
+    found = re.sub(r'<code>(\w+)="(\w+)"</code>', r"<code>--\1 \2</code>", sentence)
+    return found.replace("<code>tol</code>", "<code>--tol</code>")
 
 
 def _asset(name: str) -> str:

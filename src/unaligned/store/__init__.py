@@ -6,16 +6,19 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from .. import _check
-from ..comparison import signature as make_signature
 from ..errors import counted
-from ..intake import DataLike
-from ..spectra.signature import Recipe, Signature
 from . import _file, _rows, _search
 from ._rows import Record
 from ._search import Neighbour
+
+if TYPE_CHECKING:  # what computes signatures comes when one is to be computed
+    import pandas as pd
+
+    from ..intake import DataLike
+    from ..spectra.signature import Recipe, Signature
 
 __all__ = ["Neighbour", "Record", "Store"]
 
@@ -104,7 +107,7 @@ class Store:
             _rows.add_tags(db, name, _rows.as_text(tags))
 
     def get(self, name: str) -> Signature:
-        """Return a signature as it was added."""
+        """Return a signature as it was added; `store[name]` does the same."""
         with _file.transaction(self.path) as db:
             _rows.require(db, name, self.path)
             return _rows.restore(db, name, self.path)
@@ -129,6 +132,27 @@ class Store:
         """Return what is known of those that have all these tags, in the order of adding."""
         with _file.transaction(self.path) as db:
             return _rows.records(db, tags)
+
+    def to_frame(self, tags: Mapping[str, Any] | None = None) -> pd.DataFrame:
+        """Return what is known of those that have all these tags as a DataFrame by name.
+
+        A column for each tag, named `tag:organ`; NaN where a signature lacks it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import unaligned as ua
+        >>> store = ua.Store(Path(tempfile.mkdtemp()) / "references.db")
+        >>> made = ua.signature(np.random.default_rng(0).normal(size=(99, 3)), n_eigenvalues=20)
+        >>> store.add(made, name="liver 1", tags={"organ": "liver"})
+        True
+        >>> store.to_frame()[["n_samples", "tag:organ"]].to_dict("index")
+        {'liver 1': {'n_samples': 99, 'tag:organ': 'liver'}}
+        """
+        from ._export import frame
+
+        return frame(self.records(tags))
 
     @property
     def recipe(self) -> Recipe | None:
@@ -165,10 +189,13 @@ class Store:
         aggregate: str | None = None,
         by: str | None = None,
         tags: Mapping[str, Any] | None = None,
+        subsample: int | str | None = None,
     ) -> list[Neighbour]:
         """Return the k nearest references by LES, the nearest first.
 
         Every distance is worked out, O(n K): 100,000 references of 200 values take about 0.2 s.
+        Sizes so different that they decide the distances are a `SampleSizeWarning`; another
+        number of columns than all references have is a `DataWarning`.
 
         Parameters
         ----------
@@ -182,13 +209,19 @@ class Store:
             The tag whose values make the groups; None makes one group of all.
         tags
             Only references that have all these tags.
+        subsample
+            Draw so many rows of the data first; `"common"`: as many as the smallest of these
+            references has.
         """
+        from . import _new  # and with it what computes signatures
+
         k = _check.positive_int("k", k)
         _search.require_possible(aggregate, by)
-        mine = data if isinstance(data, Signature) else make_signature(data, **self.options)
+        mine = _new.described(self, data, subsample, tags)
         with _file.transaction(self.path) as db:
             _rows.require_fitting(db, mine, "This signature does not fit the store")
             ids, distances = _search.scan(db, mine.values, tags)
+            _new.warn_of_differences(db, mine, self.path, tags, of_data=mine is not data)
             if aggregate is None:
                 return _search.single(db, mine, ids, distances, k)
             return _search.groups(db, mine, ids, distances, by, aggregate)[:k]
@@ -208,6 +241,10 @@ class Store:
             pairs = [(record, _rows.restore(db, record.name, self.path)) for record in records]
         write(path, pairs)
         return len(pairs)
+
+    def __getitem__(self, name: str) -> Signature:
+        """Return a signature by its name, as `get` does."""
+        return self.get(name)
 
     def __len__(self) -> int:
         with _file.transaction(self.path) as db:

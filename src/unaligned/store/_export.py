@@ -6,16 +6,20 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .. import _check
 from ..data.atomic import whole_file, write_text
+from ..errors import InputError
 from ..spectra.signature import Signature
 from ._rows import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Pairs: TypeAlias = Sequence[tuple[Record, Signature]]
 
@@ -24,12 +28,31 @@ def writer(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[str], Pa
     """Return what writes signatures in the format of the path's suffix, whole or not at all."""
     known = {".csv": _csv, ".json": _json, ".npz": _npz}
     suffix = _check.file_path("path", path).suffix.lower()
-    return known[_check.one_of("the suffix of path", suffix, known)]
+    if suffix not in known:
+        raise InputError(f"path={os.fspath(path)!r} must end in {', '.join(known)}.")
+    return known[suffix]
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return records as a table by name, with a column for each tag."""
+    import pandas as pd
+
+    plain = [field.name for field in fields(Record) if field.name not in ("name", "tags")]
+    columns = {key: [getattr(record, key) for record in records] for key in plain}
+    columns |= {
+        f"tag:{key}": [record.tags.get(key) for record in records] for key in _labels(records)
+    }
+    names = pd.Index([record.name for record in records], name="name", dtype=object)
+    return pd.DataFrame(columns, index=names)
+
+
+def _labels(records: Iterable[Record]) -> list[str]:
+    return sorted({key for record in records for key in record.tags})
 
 
 def _csv(path: str | os.PathLike[str], pairs: Pairs) -> None:
     k = pairs[0][1].n_eigenvalues if pairs else 0
-    labels = sorted({key for record, _ in pairs for key in record.tags})
+    labels = _labels(record for record, _ in pairs)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     fixed = ["name", "n_samples", "n_features", "error_bound", "fingerprint"]

@@ -8,22 +8,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _check
 from .._check import FloatArray
 from ..errors import FileError, InputError, InputTypeError, RecipeMismatchError
-from ..spectra.signature import Recipe, Signature
+
+if TYPE_CHECKING:  # listing a store takes no more than numpy
+    from ..spectra.signature import Recipe, Signature
 
 NUMBER = np.dtype("<f8")  # whatever the machine
+DRAWN_FROM = "rows_drawn_from"  # among the stats of a signature
 _IDENTITY = ("name", "fingerprint", "n_samples", "n_features")
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a store says of one signature, without its values."""
+    """What a store says of one signature, without its values.
+
+    `rows_drawn_from` is how many rows there were before `unaligned describe --subsample`; None
+    where all were taken.
+    """
 
     name: str
     n_samples: int
@@ -33,6 +40,7 @@ class Record:
     tags: Mapping[str, str]
     fingerprint: str
     created: str
+    rows_drawn_from: int | None = None
 
 
 def insert(
@@ -43,6 +51,8 @@ def insert(
     replace: bool,
 ) -> bool:
     """Put a signature in, and return whether it is new."""
+    from ..spectra.signature import Signature
+
     if not isinstance(signature, Signature):
         raise InputTypeError(
             f"A store keeps signatures, not {_check.shape_of(signature)}. "
@@ -86,6 +96,8 @@ def _write(
 
 def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
     """Take a signature out as it was put in."""
+    from ..spectra.signature import Signature
+
     row = db.execute(
         f"""SELECT {", ".join(_IDENTITY)}, recipe, details, eigenvalues, lower, upper
         FROM signatures JOIN spectra USING (id) WHERE name = ?""",
@@ -120,14 +132,39 @@ def find(db: sqlite3.Connection, name: str) -> Record | None:
 
 def _records(db: sqlite3.Connection, condition: str, texts: list[str]) -> list[Record]:
     columns = [field.name for field in fields(Record)]
-    query = f"SELECT {', '.join(columns)} FROM signatures {condition} ORDER BY id"
-    rows = db.execute(query, texts)
+    drawn = f"json_extract(details, '$.stats.{DRAWN_FROM}')"
+    known = [drawn if name == DRAWN_FROM else name for name in columns]
+    rows = db.execute(f"SELECT {', '.join(known)} FROM signatures {condition} ORDER BY id", texts)
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     return [Record(**{**row, "tags": json.loads(row["tags"])}) for row in found]
 
 
+def by_size(db: sqlite3.Connection, tags: Mapping[str, Any] | None) -> list[tuple[str, int]]:
+    """Return name and rows of the smallest and of the largest that have all these tags."""
+    condition, texts = where(tags)
+    # SQLite takes the name from the row that has the extreme.
+    pairs = (
+        db.execute(f"SELECT name, {extreme}(n_samples) FROM signatures {condition}", texts)
+        for extreme in ("min", "max")
+    )
+    return [(name, size) for name, size in (found.fetchone() for found in pairs) if name]
+
+
+def shared_columns(
+    db: sqlite3.Connection, tags: Mapping[str, Any] | None
+) -> tuple[int | None, int]:
+    """Return the number of columns that all with these tags have, or None; how many they are."""
+    condition, texts = where(tags)
+    least, most, count = db.execute(
+        f"SELECT min(n_features), max(n_features), count(*) FROM signatures {condition}", texts
+    ).fetchone()
+    return (least if least == most else None), count
+
+
 def pattern(db: sqlite3.Connection) -> tuple[Recipe, int] | None:
     """Return the recipe and the K of all signatures, None while there is none."""
+    from ..spectra.signature import Recipe
+
     row = db.execute("SELECT recipe, n_eigenvalues FROM signatures ORDER BY id LIMIT 1").fetchone()
     if row is None:
         return None

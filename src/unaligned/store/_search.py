@@ -6,16 +6,17 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _check
 from .._check import FloatArray, IndexArray
-from ..embedding import AGGREGATORS
 from ..errors import InputError
-from ..spectra.signature import Signature
 from ._rows import NUMBER, where
+
+if TYPE_CHECKING:
+    from ..spectra.signature import Signature
 
 _ROWS = 2048  # at a time: a few MB, which stay in the processor's cache
 
@@ -35,6 +36,8 @@ class Neighbour:
         The tags of the reference, or the one that makes the group.
     n_references
         The size of the group; 1 for a single reference.
+    n_samples
+        The rows of the reference; None for a group.
     """
 
     name: str
@@ -42,10 +45,13 @@ class Neighbour:
     error_bound: float
     tags: Mapping[str, str] = field(default_factory=dict)
     n_references: int = 1
+    n_samples: int | None = None
 
 
 def require_possible(aggregate: str | None, by: str | None) -> None:
     """Refuse a search that could not be answered, before anything is computed."""
+    from ..embedding import AGGREGATORS
+
     if aggregate is not None:
         _check.one_of("aggregate", aggregate, AGGREGATORS)
     elif by is not None:
@@ -82,11 +88,13 @@ def single(
     """Return the k nearest, equal ones in the order of adding."""
     found = []
     for i in np.argsort(distances, kind="stable")[:k]:
-        name, bound, tags = db.execute(
-            "SELECT name, error_bound, tags FROM signatures WHERE id = ?", (int(ids[i]),)
+        name, bound, tags, n_samples = db.execute(
+            "SELECT name, error_bound, tags, n_samples FROM signatures WHERE id = ?",
+            (int(ids[i]),),
         ).fetchone()
         bound += mine.total_error_bound
-        found.append(Neighbour(name, float(distances[i]), bound, json.loads(tags)))
+        known = {"tags": json.loads(tags), "n_samples": n_samples}
+        found.append(Neighbour(name, float(distances[i]), bound, **known))
     return found
 
 
@@ -99,6 +107,8 @@ def groups(
     how: str,
 ) -> list[Neighbour]:
     """Return the groups that a tag makes, the nearest first; without one all are one group."""
+    from ..embedding import AGGREGATORS
+
     combine = AGGREGATORS[how]
     bounds = dict(db.execute("SELECT id, error_bound FROM signatures").fetchall())
     labels = dict.fromkeys(bounds, "all") if by is None else _labels(db, by)

@@ -110,6 +110,6 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
         for name, kind in kinds.items()
         if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     ]
-    bad = [f"{name!r} ({kind})" for name, kind in kinds.items() if name not in good]
+    bad = [(name, str(kind)) for name, kind in kinds.items() if name not in good]
     require_numeric(bad, len(wanted), options.drop_non_numeric)
     return good

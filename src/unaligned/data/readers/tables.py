@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _check
-from ...errors import FileError, InputTypeError
+from ...errors import DataWarning, FileError, InputTypeError, warn
 from ..names import is_counted
 from .base import Contents, Request
 from .groups import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SLIPS = 0.1  # of the filled cells: with so few that are none a column is meant for numbers
 
 
 def from_frame(frame: pd.DataFrame, request: Request) -> Contents:
@@ -35,6 +37,7 @@ def from_frame(frame: pd.DataFrame, request: Request) -> Contents:
         for i, dtype in enumerate(frame.dtypes)
     ]
     bad = [_described(frame, i) for i, numeric in enumerate(good) if not numeric]
+    _require_no_slips(frame.loc[:, ~np.asarray(good, dtype=bool)])
     require_numeric(bad, len(good), request.options.drop_non_numeric)
     frame = frame.loc[:, np.asarray(good)]
     columns = list(frame.columns) if named else None
@@ -47,13 +50,33 @@ def _values(frame: pd.DataFrame) -> Any:
     return frame.to_numpy() if plain else frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _described(frame: pd.DataFrame, position: int) -> str:
+def _require_no_slips(frame: pd.DataFrame) -> None:
+    """Refuse columns of numbers with a few other cells: they are no columns without numbers."""
+    import pandas as pd
+
+    for i, name in enumerate(frame.columns):
+        column = frame.iloc[:, i]
+        filled = column[column.notna().to_numpy()]
+        texts = filled.astype(str).str.replace(",", ".", regex=False)  # 0,5 is a number too
+        wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+        if not 0 < wrong.sum() <= _SLIPS * wrong.size:
+            continue
+        row = np.flatnonzero(column.notna().to_numpy())[wrong.argmax()]
+        raise InputTypeError(
+            f"Column {str(name)!r} has numbers in {wrong.size - wrong.sum()} of {wrong.size} "
+            f"cells, and {str(column.iloc[row])[:30]!r} in row {row} (counted from 0). Correct "
+            "it, or leave the cell empty and pass nan_policy='omit'; or choose columns=."
+        )
+
+
+def _described(frame: pd.DataFrame, position: int) -> tuple[str, str]:
+    """Return the name of a column without numbers, and what is in it."""
     column = frame.iloc[:, position]
     filled = column[column.notna()]
     texts = (value for value in filled if isinstance(value, str) and not is_number(value))
     example = next(texts, filled.iloc[0] if len(filled) else None)
-    name = str(frame.columns[position])
-    return f"{name!r} (empty)" if example is None else f"{name!r} (such as {str(example)[:30]!r})"
+    what = "empty" if example is None else f"such as {str(example)[:30]!r}"
+    return str(frame.columns[position]), what
 
 
 def is_number(text: str) -> bool:
@@ -65,11 +88,17 @@ def is_number(text: str) -> bool:
     return True
 
 
-def require_numeric(bad: list[str], n_columns: int, drop: bool) -> None:
-    """Refuse columns without numbers unless they are to be dropped and others are left."""
-    if not bad or (drop and len(bad) < n_columns):
+def require_numeric(bad: list[tuple[str, str]], n_columns: int, drop: bool) -> None:
+    """Refuse columns without numbers, or say which are left out where others are left."""
+    if not bad:
         return
-    shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+    if drop and len(bad) < n_columns:
+        # Without the file: of many that are alike it is said once.
+        names = ", ".join(repr(name) for name, _ in bad[:5])
+        warn(f"Left out, without numbers: {names}{more}.", DataWarning)
+        return
+    shown = ", ".join(f"{name!r} ({what})" for name, what in bad[:5]) + more
     remedy = (
         "No column has numbers."
         if len(bad) == n_columns

@@ -175,7 +175,10 @@ def _parse(
     import pandas as pd
 
     if not body.strip():
-        raise FileError("It has a header and no rows.")
+        raise FileError(
+            "It has a header and no rows. Leave it out, or write it again with its rows; if that "
+            "line is data, pass header=False."
+        )
     # The same numbers, to the last bit, as in any other format; pandas 3.1 always does that.
     old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
     exact: Any = {"float_precision": "round_trip"} if old else {}
