@@ -26,6 +26,7 @@ from .spectra.signature import Signature
 DataLike: TypeAlias = Any
 
 _SIZE_RATIO = 4.0
+_DRAW = "Pass subsample='common' to compare at one size."
 
 
 def own_name(data: DataLike) -> str | None:
@@ -208,22 +209,23 @@ def _les_applies(first: Facts | Signature, second: Facts | Signature) -> bool:
     return enough and alike and first.preprocess == second.preprocess
 
 
-def warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> None:
-    """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart."""
+def warn_about_sizes(
+    method: Distance, items: Sequence[Dataset | Signature], remedy: str | None = None
+) -> None:
+    """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart.
+
+    The `remedy` is what can be done about it, where that is not the usual.
+    """
     if not isinstance(method, SpectralDistance):
         return
     small, large = (extreme(items, key=lambda item: item.n_samples) for extreme in (min, max))
     if large.n_samples > _SIZE_RATIO * small.n_samples:
-        signatures = any(isinstance(item, Signature) for item in items)
-        remedy = (
-            "Make the signatures of as many rows each."
-            if signatures
-            else "Pass subsample='common' to compare at one size."
-        )
+        if remedy is None and any(isinstance(item, Signature) for item in items):
+            remedy = "Make the signatures of as many rows each."
         warn(
             f"Sample sizes differ more than fourfold: {small.name!r} has {small.n_samples} rows, "
             f"{large.name!r} has {large.n_samples}. Part of their distance comes from size alone. "
-            f"{remedy}",
+            f"{remedy or _DRAW}",
             SampleSizeWarning,
         )
 

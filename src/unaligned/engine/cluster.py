@@ -16,9 +16,9 @@ from ..errors import (
     EngineError,
     InputError,
     InputTypeError,
-    MissingExtraError,
     Note,
     UnalignedError,
+    required,
 )
 from .base import Engine, Job, Result, heard, in_order, noted, unsendable
 from .blas import limited_blas
@@ -61,13 +61,10 @@ class Cluster(Engine):
     @classmethod
     def at(cls, address: str, progress: Progress | None = None) -> Cluster:
         """Return the cluster of the scheduler at an address."""
+        package = "dask.distributed"
+        client = required(package, "dask", f"engine={address!r}", package=package).Client
         try:
-            from dask.distributed import Client
-        except ImportError as error:
-            raise MissingExtraError("dask.distributed", "dask", f"engine={address!r}") from error
-        connect: Any = Client  # Dask has no types for it
-        try:
-            return cls(connect(address, timeout="10s", set_as_default=False), progress, own=True)
+            return cls(client(address, timeout="10s", set_as_default=False), progress, own=True)
         except (OSError, ValueError) as error:
             raise InputError(
                 f"engine={address!r}: no Dask scheduler answers there ({error}). Start one with "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy import sparse
 
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError, required
 from ._points import dense_points, squared_distances
 
 _MOST_RANKS = 2**24  # from here on single precision skips whole numbers
@@ -18,10 +17,7 @@ _MOST_RANKS = 2**24  # from here on single precision skips whole numbers
 
 def optional(package: str, distance: str) -> Any:
     """Return a package of the extra `topology`, or raise what says how to install it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingExtraError(package, "topology", f"distance {distance!r}") from error
+    return required(package, "topology", f"distance {distance!r}")
 
 
 def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:

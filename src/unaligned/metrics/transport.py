@@ -11,7 +11,7 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..errors import AccuracyWarning, MissingExtraError, collected, repeat, warn
+from ..errors import AccuracyWarning, collected, repeat, required, warn
 from ..spectra.signature import Signature
 from ._coupling import optimal_coupling, sorted_cost, warn_not_converged
 from ._gromov import followers, square_loss
@@ -32,10 +32,7 @@ class TransportDistance(DataDistance):
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Settle the method for the whole collection, so that all pairs are alike."""
-        try:
-            import ot  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError("POT", "transport", f"distance {self.name!r}") from error
+        required("ot", "transport", f"distance {self.name!r}", package="POT")
         return self
 
     def describe(self, dataset: Dataset, seed: int) -> Described:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..comparison import prepare, signature
 from ..data.dataset import Dataset
-from ..errors import DataWarning, InputError, collected, counted, warn
+from ..errors import DataWarning, InputError, counted, warn
 from ..intake import DataLike, at_size, common_size, own_name, warn_about_sizes
 from ..metrics.les import LES
 from ..spectra.signature import Signature
@@ -101,11 +101,9 @@ def warn_of_differences(
     ends = _rows.by_size(db, tags)
     name, _ = max(ends, key=lambda end: abs(math.log(end[1] / mine.n_samples)))
     other = _rows.restore(db, name, path)
-    remedy = " subsample='common' draws as many rows of the data as the smallest reference has."
-    with collected() as notes:
-        warn_about_sizes(LES(), [mine, other])
-    for message, category in notes:
-        warn(message + remedy * (of_data and mine.n_samples > other.n_samples), category)
+    remedy = "subsample='common' draws as many rows of the data as the smallest reference has."
+    more = of_data and mine.n_samples > other.n_samples
+    warn_about_sizes(LES(), [mine, other], remedy if more else None)
     columns, count = _rows.shared_columns(db, tags)
     if columns is None or count < 2 or columns == mine.n_features:
         return
