@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import FileError, InputError
+from .. import _check
+from ..errors import FileError
 from .output import fits, plain, say, show, table
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _FORMATS = (".csv", ".json", ".npz")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
+_PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,10 @@ class Outputs:
 
     def require_possible(self) -> None:
         """Refuse what could not be written, before anything is computed."""
-        if self.out is not None and self.out.suffix.lower() not in _FORMATS:
-            raise InputError(f"--out {str(self.out)!r} must end in {', '.join(_FORMATS)}.")
-        if self.plot is not None and self.plot.suffix.lower() not in _PICTURES:
-            raise InputError(f"--plot {str(self.plot)!r} must end in {', '.join(_PICTURES)}.")
-        if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
-            raise InputError(f"--report {str(self.report)!r} must end in .html.")
-        for path in (self.out, self.plot, self.report):
+        for name, allowed in (("out", _FORMATS), ("plot", _PICTURES), ("report", _PAGES)):
+            path = getattr(self, name)
             if path is not None:
+                _check.suffix_of(name, path, allowed)
                 _require_writable(path)
 
     def write(self, comparison: Comparison, *, several: bool) -> None:

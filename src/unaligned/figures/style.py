@@ -97,8 +97,8 @@ def panels(
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format of the path's suffix; the same picture gives the same file."""
-    kind = _check.file_path("path", path).suffix[1:].lower() or "png"
-    _check.one_of("the suffix of path", kind, figure.canvas.get_supported_filetypes())
+    known = [f".{kind}" for kind in figure.canvas.get_supported_filetypes()]
+    kind = _check.suffix_of("path", path, [*known, ""])[1:] or "png"
     metadata = {"Date": None} if kind == "svg" else None
     with style(), whole_file(path) as stream:
         figure.savefig(stream, format=kind, dpi=150, metadata=metadata)

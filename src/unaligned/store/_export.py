@@ -23,8 +23,7 @@ Pairs: TypeAlias = Sequence[tuple[Record, Signature]]
 def writer(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[str], Pairs], None]:
     """Return what writes signatures in the format of the path's suffix, whole or not at all."""
     known = {".csv": _csv, ".json": _json, ".npz": _npz}
-    suffix = _check.file_path("path", path).suffix.lower()
-    return known[_check.one_of("the suffix of path", suffix, known)]
+    return known[_check.suffix_of("path", path, known)]
 
 
 def _csv(path: str | os.PathLike[str], pairs: Pairs) -> None:
