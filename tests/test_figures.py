@@ -191,7 +191,7 @@ def test_figures_are_saved_in_the_format_of_the_suffix(comparison, tmp_path, suf
 
 
 def test_a_format_that_is_not_known_is_refused(comparison, tmp_path):
-    with pytest.raises(InputError, match=r"suffix of path='xyz' is not known"):
+    with pytest.raises(InputError, match=r"figure.xyz' must end in .*\.png"):
         figures.save(comparison.plot("pair").figure, tmp_path / "figure.xyz")
 
 

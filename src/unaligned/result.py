@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -106,9 +106,7 @@ class Comparison:
         column = _check.position("column", key[1], self.reference_names)
         return float(self.distances[row, column])
 
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names of the rows, as a dict of them would."""
-        return iter(self.names)
+    __iter__ = None  # else Python would count rows, since a name may be a number
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return `distances`, so that NumPy takes a comparison for its matrix."""

@@ -98,7 +98,7 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("nearest new.npy --store model.npy", "not a store of signatures"),
         ("list --store none.db", "There is no store"),
         ("remove cels --store refs.db", "Did you mean 'cells'?"),
-        ("export --store refs.db --out all.txt", "suffix of path='.txt'"),
+        ("export --store refs.db --out all.txt", "all.txt' must end in .csv, .json, .npz"),
         ("export --store refs.db --out no/all.csv", "No such file or directory"),
     ],
 )
