@@ -66,7 +66,7 @@ def heatmap(
             _annotate(axes, values)
         if merged is not None:
             _tree_above(axes, merged)
-        make_room(axes)
+        make_room(axes, axes.xaxis, axes.yaxis)
     return axes
 
 
@@ -100,7 +100,7 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
         axes.spines[["left", "right", "top"]].set_visible(False)
         axes.set_xlabel(f"{comparison.distance_name} distance")
         entitle(axes, f"{method} linkage")
-        make_room(axes)
+        make_room(axes, axes.yaxis)
     return axes
 
 

@@ -14,6 +14,7 @@ from ..tags import Tag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any colour vision; yellow left out because
@@ -58,14 +59,20 @@ def room(axes: Axes) -> tuple[float, float]:
     return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi
 
 
-def make_room(axes: Axes) -> None:
+def make_room(axes: Axes, *named: Axis) -> None:
     """Shrink axes until their names stand in the place they had: beside them may be others.
 
-    In a figure with a layout this is what the layout does.
+    Names along these axes that would take more than half of it are shortened. In a figure with
+    a layout nothing is done, since this is what the layout does.
     """
     figure: Any = axes.get_figure(root=False)
     if axes.get_figure(root=True).get_layout_engine() is not None:  # type: ignore[union-attr]
         return
+    for axis in named:
+        labels = axis.get_ticklabels()
+        letters = int(_MOST * room(axes)[0] / (0.6 * float(labels[0].get_fontsize())))
+        names = [shortened(label.get_text(), max(letters, 4)) for label in labels]
+        axis.set_ticks(axis.get_ticklocs(), names)
     slot, drawn = axes.get_position(original=True), axes.get_tightbbox()
     if drawn is None:
         return
