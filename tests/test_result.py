@@ -389,6 +389,12 @@ def test_a_notebook_shows_the_distances_and_no_markup_of_names():
     assert "<b>" not in shown
 
 
+def test_few_datasets_are_shown_whole_however_long_their_names():
+    result = ua.compare({f"{n} of a long name": v for n, v in DATA.items()}, **K)
+    with pd.option_context("display.width", 40):
+        assert all(name in str(result).splitlines()[1] for name in result.names)
+
+
 def test_many_datasets_are_cut_when_shown():
     result = ua.compare({f"sample {i}": cloud(i, 20) for i in range(40)}, n_eigenvalues=5)
     with pd.option_context("display.width", 80):

@@ -292,7 +292,8 @@ class Comparison:
         return rows if self.is_square else f"{rows}{times}{columns}"
 
     def __str__(self) -> str:
-        return f"{self!r}\n{self.to_frame().round(4)}"  # pandas cuts what is too large
+        frame = self.to_frame().round(4)  # pandas cuts a large one, and few long names too
+        return f"{self!r}\n{frame.to_string() if max(frame.shape) <= 12 else frame}"
 
     def _repr_html_(self) -> str:
         """Return the distances as a table for notebooks; of many the first and the last."""

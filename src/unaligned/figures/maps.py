@@ -33,6 +33,7 @@ def embedding(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (1, 2, 3)}

@@ -70,7 +70,7 @@ def make_room(axes: Axes, *named: Axis) -> None:
         return
     for axis in named:
         labels = axis.get_ticklabels()
-        letters = int(_MOST * room(axes)[0] / (0.6 * float(labels[0].get_fontsize())))
+        letters = int(_MOST * room(axes)[0] / (0.55 * float(labels[0].get_fontsize())))
         names = [shortened(label.get_text(), max(letters, 4)) for label in labels]
         axis.set_ticks(axis.get_ticklocs(), names)
     slot, drawn = axes.get_position(original=True), axes.get_tightbbox()
@@ -88,14 +88,15 @@ def make_room(axes: Axes, *named: Axis) -> None:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return text of no more than this many signs.
+    """Return text of no more than this many signs, both ends kept: names often differ at one.
 
     Examples
     --------
-    >>> shortened("liver", 5), shortened("pancreas", 5)
-    ('liver', 'panc…')
+    >>> shortened("liver", 5), shortened("sample of liver 27", 11)
+    ('liver', 'sampl…er 27')
     """
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
 def entitle(axes: Axes, words: str) -> None:
