@@ -120,7 +120,7 @@ class Comparison:
 
     def add(
         self,
-        datasets: Mapping[str, Any],
+        datasets: Mapping[Any, Any],
         *,
         n_jobs: int | None = None,
         engine: EngineLike = None,

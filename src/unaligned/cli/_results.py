@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import _check
 from ..errors import FileError
 from .output import fits, plain, say, show, table
 
@@ -40,6 +39,8 @@ class Outputs:
 
     def require_possible(self) -> None:
         """Refuse what could not be written, before anything is computed."""
+        from .. import _check
+
         for name, allowed in (("out", _FORMATS), ("plot", _PICTURES), ("report", _PAGES)):
             path = getattr(self, name)
             if path is not None:
