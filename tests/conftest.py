@@ -44,6 +44,17 @@ def one_blas_thread():
 
 
 @pytest.fixture
+def two_blas_threads(monkeypatch):
+    """Give BLAS two threads, on two cores, for a test of how many it has: under the cap of
+    `one_blas_thread` such a test could not fail.
+    """
+    for module in ("engine.threads", "engine.processes", "operators.threads"):
+        monkeypatch.setattr(f"unaligned.{module}.available_cores", lambda: 2)
+    with threadpool_limits(limits=2, user_api="blas"):
+        yield
+
+
+@pytest.fixture
 def shown_tasks(monkeypatch):
     """The description and the total of every bar that is shown; rich draws none into a file."""
     shown = []

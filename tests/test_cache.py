@@ -8,6 +8,7 @@ import pytest
 import unaligned as ua
 from unaligned import cache
 from unaligned.cache import is_cached
+from unaligned.comparison import DISTANCES
 from unaligned.errors import FileError, InputError, UnalignedWarning
 from unaligned.metrics.base import SpectralDistance
 
@@ -233,3 +234,15 @@ def test_the_default_folder_is_the_platforms(monkeypatch, platform, variable, en
         monkeypatch.setenv(variable, "/there")
     monkeypatch.setattr(cache.sys, "platform", platform)
     assert cache.default_folder().as_posix().endswith(end)
+
+
+def test_every_spectral_distance_finds_its_own(tmp_path):
+    spectral = [n for n, cls in DISTANCES.items() if issubclass(cls, SpectralDistance)]
+    cases = [(name, {}) for name in spectral] + [("shape-dna", {"laplacian": "robust"})]
+    for _ in range(2):
+        for name, options in cases:
+            if options:
+                pytest.importorskip("robust_laplacian", reason="the extra is not installed")
+            without = compared(None, distance=name, **options)
+            found = compared(tmp_path, distance=name, **options)
+            np.testing.assert_allclose(found.distances, without.distances, rtol=1e-9)

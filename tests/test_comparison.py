@@ -95,6 +95,9 @@ def test_wrong_options_are_refused_by_every_verb(verb, options, error, message):
     [
         ({"distance": "lse"}, InputError, r"distance='lse' is not known. Did you mean 'les'\?"),
         ({"distance": "MMD"}, InputError, r"distance='MMD' is not known. Did you mean 'mmd'\?"),
+        ({"sigma": 1.0}, OptionError, r"no option 'sigma'. Did you mean 'bandwidth'\?"),
+        ({"random_state": 0}, OptionError, r"Did you mean 'rng'\?"),
+        ({"K": 5}, OptionError, r"no option 'K'. Did you mean 'n_eigenvalues'\?"),
         ({"distance": "FID"}, InputError, r"Did you mean 'frechet'\?"),
         ({"distance": "emd"}, InputError, r"Did you mean 'wasserstein'\?"),
         ({"distance": 3}, InputError, r"distance=3 is not known"),

@@ -176,6 +176,65 @@ def test_names_of_columns_mean_nothing_to_distances_that_need_no_shared_features
     assert ua.distance(table, table[["c", "b", "a"]], "gromov-wasserstein") < 1e-6
 
 
+PAIRED_ROWS = [name for name, cls in DISTANCES.items() if cls.paired_rows]
+
+
+def samples(seed, prefix="s"):
+    return frame("abc", seed).set_index(pd.Index([f"{prefix}{i}" for i in range(40)]))
+
+
+@pytest.mark.parametrize("name", PAIRED_ROWS)
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_are_paired_by_name_where_both_have_names(name, seed):
+    table, other = samples(seed), samples(seed + 10)
+    reordered = r"'a' has 's0' as row 0 where dataset 'b' has 's39'; bring the rows of all data"
+    with pytest.raises(NotApplicableError, match=reordered):
+        ua.distance(table, other.iloc[::-1], name)
+    with pytest.raises(
+        NotApplicableError, match=r"'b' has no row 's0', 's1', 's2', …, which.*name the rows alike"
+    ):
+        ua.distance(table, samples(seed, "t"), name)
+    expected = ua.distance(table.to_numpy(), other.to_numpy(), name)
+    for second in (other, other.to_numpy(), other.reset_index(drop=True)):
+        assert ua.distance(table, second, name) == expected
+    doubled = table.set_index(pd.Index(["x", "y"] * 20))
+    assert ua.distance(doubled, other.set_index(doubled.index), name) == expected
+    with pytest.raises(
+        NotApplicableError, match=r"'a' has 'x' as row 0 where dataset 'b' has 'y'"
+    ):
+        ua.distance(doubled, other.set_index(doubled.index[::-1]), name)
+
+
+@pytest.mark.parametrize("name", PAIRED_ROWS)
+def test_rows_that_join_a_comparison_are_paired_by_name_too(name):
+    found = ua.compare({"a": samples(0), "b": samples(1)}, distance=name)
+    assert found.add({"c": samples(2)}).distances.shape == (3, 3)
+    with pytest.raises(NotApplicableError, match=r"as row 0 where dataset 'a' has 's0'"):
+        found.add({"c": samples(2).iloc[::-1]})
+
+
+@pytest.mark.parametrize("name", ["les", "imd", "frechet"])
+def test_names_of_rows_mean_nothing_elsewhere_and_are_not_kept(name, tmp_path):
+    table = samples(0)
+    found = ua.compare({"a": table, "b": samples(1, "t")}, distance=name)
+    assert ua.distance(table, samples(0, "t"), name) == 0.0
+    assert all(facts.sample_names is None for facts in found._facts.values())
+    found.save(tmp_path / "kept")
+    assert b"s39" not in (tmp_path / "kept").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["log-euclidean", "affine-invariant", "euclidean"])
+def test_covariances_of_other_variables_are_not_taken_for_one_another(name):
+    first, second = frame("abcd", 0).cov(), frame("dcba", 1).cov()
+    pair = [ua.Dataset(matrix, kind="spd") for matrix in (first, second)]
+    with pytest.raises(
+        NotApplicableError, match=r"'a' has 'a' as row 0 where dataset 'b' has 'd'"
+    ):
+        ua.distance(*pair, name)
+    matched = ua.Dataset(second.loc[first.index, first.columns], kind="spd")
+    assert ua.distance(pair[0], matched, name) > 0
+
+
 @pytest.mark.parametrize(
     ("first", "second", "hinted"),
     [
@@ -206,3 +265,11 @@ def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
     found = ua.distance(values, sparse.csr_array(values), name, **options)
     assert found == ua.distance(values, values.copy(), name, **options)
     assert found == 0.0 or name == "crosslid"
+
+
+def test_signatures_without_a_name_are_warned_of_by_that_of_the_comparison():
+    small, large = (ua.signature(cloud(0, n), n_eigenvalues=9) for n in (20, 90))
+    message = "'a' has 20 rows, 'b' has 90.*Make the signatures of as many rows each"
+    with pytest.warns(SampleSizeWarning, match=message):
+        result = ua.compare({"a": small, "b": large})
+    assert result.signatures["a"].name == "a"

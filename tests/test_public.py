@@ -43,6 +43,7 @@ SIBLINGS = {
     "spectra/auto": "*",  # the registry of solvers
     "spectra/nystrom": ["bounds"],
     "spectra/compute": ["auto", "decay", "signature"],  # the way through this package
+    "metrics/registry": "*",  # the registry of distances
     "metrics/aligned": ["imd"],  # the times of the heat kernel
     "figures/*": "*",  # style.py under all, __init__.py over all
     "report/*": "*",  # content, words and payload, put together by page.py

@@ -8,7 +8,7 @@ def neighbour_adjacency(points, k=5):
     D = cdist(points, points)
     np.fill_diagonal(D, np.inf)
     A = np.zeros_like(D)
-    for i, row in enumerate(np.argsort(D, axis=1)[:, :k]):
+    for i, row in enumerate(np.argsort(D, axis=1, kind="stable")[:, :k]):
         A[i, row] = 1
     return np.maximum(A, A.T)
 

@@ -111,14 +111,19 @@ def position(what: str, name: object, names: Sequence[str]) -> int:
     return names.index(str(name))
 
 
-def known_options(owner: str, options: Iterable[str], allowed: Iterable[str]) -> None:
-    """Refuse option names that `owner` does not have, naming the nearest one."""
+def known_options(
+    owner: str,
+    options: Iterable[str],
+    allowed: Iterable[str],
+    also: Mapping[str, str] | None = None,
+) -> None:
+    """Refuse option names that `owner` does not have, naming the nearest one, as `one_of` does."""
     names = tuple(allowed)
     for option in options:
         if option not in names:
             choices = sorted(names)
             raise OptionError(
-                f"{owner} has no option {option!r}.{did_you_mean(option, choices)} "
+                f"{owner} has no option {option!r}.{did_you_mean(option, choices, also)} "
                 f"Its options are: {', '.join(choices) or 'none'}."
             )
 

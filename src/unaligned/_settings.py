@@ -7,6 +7,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+
 Settings = TypeVar("Settings")
 
 
@@ -27,7 +29,8 @@ def from_options(settings: type[Settings], options: Mapping[str, Any]) -> Settin
         if nested is not None:
             arguments[name] = from_options(nested, options)
         elif name in options:
-            arguments[name] = options[name]
+            value = options[name]  # NumPy's numbers could not be written to a file
+            arguments[name] = value.item() if isinstance(value, np.generic) else value
     return settings(**arguments)
 
 

@@ -156,7 +156,7 @@ class Cache:
     def keep(self, method: Distance, dataset: Dataset, seed: int, found: Any) -> None:
         """Write the signature of a dataset, whole or not at all."""
         path = self._path(method, dataset, seed)
-        if path is None or not isinstance(found, Signature):
+        if path is None:
             return
         try:
             found.save(path)
@@ -169,7 +169,7 @@ class Cache:
         """Return where a signature is; None where the settings have no content to go by."""
         from . import __version__
 
-        if not isinstance(method, SpectralDistance):
+        if not (isinstance(method, SpectralDistance) and method.gives_signatures):
             return None
         options = _settings.to_options(method.settings)
         del options["memory_limit"]  # decides how, not what

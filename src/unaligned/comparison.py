@@ -1,17 +1,17 @@
-"""signature(), distance(), compare(): the public verbs, and the registry of distances."""
+"""signature(), distance(), compare(): the public verbs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _check, _settings
 from ._check import RNGLike
 from .cache import Cache
 from .data.dataset import Dataset
 from .engine import EngineLike, resolve_engine
-from .errors import InputError, InputTypeError, OptionError
+from .errors import InputTypeError, OptionError
 from .intake import (
     DataLike,
     agreed,
@@ -23,67 +23,17 @@ from .intake import (
     own_name,
     require_as_asked,
 )
-from .metrics.aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
-from .metrics.base import Distance
-from .metrics.callable import CallableDistance
-from .metrics.cka import CKA
-from .metrics.geometry_score import GeometryScore
-from .metrics.imd import IMD, IMDDiffusion
 from .metrics.les import LES
-from .metrics.moments import MMD, Frechet
-from .metrics.mtd import MTD
-from .metrics.neighbours import CrossLID
-from .metrics.netlsd import NetLSD
-from .metrics.shape_dna import ShapeDNA
-from .metrics.topology import BottleneckH0, BottleneckH1, BottleneckH2
-from .metrics.transport import GromovWasserstein, Wasserstein
+from .metrics.registry import DISTANCES as DISTANCES
+from .metrics.registry import DistanceLike, resolve_distance
+from .metrics.registry import available as available
 from .pairs import between, describe_all, fill
 from .result import Comparison
 from .spectra.compute import SignatureSettings
 from .spectra.signature import Signature
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-DistanceLike: TypeAlias = str | Distance | Callable[..., float]
-
-DISTANCES: dict[str, type[Distance]] = {
-    cls.name: cls
-    for cls in (
-        LES,
-        IMDDiffusion,
-        LogEuclidean,
-        AffineInvariant,
-        Euclidean,
-        SpectralGW,
-        IMD,
-        NetLSD,
-        ShapeDNA,
-        BottleneckH0,
-        BottleneckH1,
-        BottleneckH2,
-        MTD,
-        GeometryScore,
-        GromovWasserstein,
-        Wasserstein,
-        MMD,
-        Frechet,
-        CKA,
-        CrossLID,
-    )
-}
-
-# What others call them; only to suggest ours.
-ALIASES = {
-    "fid": "frechet",
-    "emd": "wasserstein",
-    "w2": "wasserstein",
-    "gw": "gromov-wasserstein",
-    "specgw": "spectral-gw",
-    "lid": "crosslid",
-    "heat": "netlsd",
-    "rtd": "mtd",
-}
+    pass
 
 
 def signature(
@@ -271,46 +221,3 @@ def compare(
         return fill(
             method, rows, columns, seed=seed, preparation=preparation, engine=where, cache=kept
         )
-
-
-def available() -> pd.DataFrame:
-    """Return a table of the distances: what each needs and what it costs.
-
-    Examples
-    --------
-    >>> bool(available().loc["les", "same features"])
-    False
-    """
-    import pandas as pd
-
-    rows = {
-        name: {
-            "what": cls.summary,
-            "same features": cls.same_features,
-            "paired rows": cls.paired_rows,
-            "symmetric": cls.symmetric,
-            "descriptor": cls.is_descriptor,
-            "kinds": ", ".join(cls.kinds),
-            "extra": cls.extra or "",
-            "cost": cls.cost,
-        }
-        for name, cls in DISTANCES.items()
-    }
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Distance:
-    """Return the distance of this name with these options."""
-    if isinstance(distance, Distance):
-        if options:
-            raise InputError(
-                f"options {sorted(options)} cannot be combined with a distance object that has "
-                "its own settings. Give the distance by name."
-            )
-        return distance
-    if isinstance(distance, type) and issubclass(distance, Distance):
-        return distance.from_options(dict(options))
-    if callable(distance):
-        return CallableDistance.from_options({"function": distance, **options})
-    name = _check.one_of("distance", distance, DISTANCES, ALIASES)
-    return DISTANCES[name].from_options(dict(options))

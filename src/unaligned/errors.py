@@ -16,7 +16,7 @@ The tree::
     └── MissingExtraError (ImportError)  an optional package is not installed
 
     UnalignedWarning (UserWarning)
-    ├── DataWarning                      rows dropped, rows set aside
+    ├── DataWarning                      rows dropped or set aside, or values of another kind
     ├── SampleSizeWarning                sizes so different that LES is biased
     ├── AccuracyWarning                  `tol` was not reached; the bound says by how much
     └── IndefiniteWarning                the affinity is not positive semi-definite
@@ -125,7 +125,7 @@ class UnalignedWarning(UserWarning):
 
 
 class DataWarning(UnalignedWarning):
-    """Rows were dropped or set aside."""
+    """Rows were dropped or set aside, or values look like those of another kind."""
 
 
 class SampleSizeWarning(UnalignedWarning):

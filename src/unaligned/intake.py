@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from . import _check
@@ -75,9 +76,12 @@ def collection(
 def as_dataset(
     data: DataLike, name: str | None, data_options: dict[str, Any]
 ) -> Dataset | Signature:
-    """Return data as a Dataset under this name; a Signature stays what it is."""
+    """Return data as a Dataset under this name; a Signature stays what it is.
+
+    One without a name gets this one.
+    """
     if isinstance(data, Signature):
-        return data
+        return replace(data, name=data.name or name)
     if isinstance(data, Dataset):
         steps = data_options["preprocess"]
         if steps and data.preprocess and steps != data.preprocess:
@@ -215,10 +219,16 @@ def warn_about_sizes(method: Distance, items: Sequence[Dataset | Signature]) -> 
         return
     small, large = (extreme(items, key=lambda item: item.n_samples) for extreme in (min, max))
     if large.n_samples > _SIZE_RATIO * small.n_samples:
+        signatures = any(isinstance(item, Signature) for item in items)
+        remedy = (
+            "Make the signatures of as many rows each."
+            if signatures
+            else "Pass subsample='common' to compare at one size."
+        )
         warn(
             f"Sample sizes differ more than fourfold: {small.name!r} has {small.n_samples} rows, "
             f"{large.name!r} has {large.n_samples}. Part of their distance comes from size alone. "
-            "Pass subsample='common' to compare at one size.",
+            f"{remedy}",
             SampleSizeWarning,
         )
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .comparison import resolve_distance
 from .data.archive import read_archive, write_archive
 from .data.facts import Facts
 from .errors import FileError
 from .metrics.base import Distance
+from .metrics.registry import resolve_distance
 from .result import Comparison
 from .spectra.signature import Signature
 

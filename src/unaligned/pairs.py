@@ -12,8 +12,9 @@ from . import _check
 from ._check import FloatArray
 from .cache import Cache
 from .data.chunks import DaskRows
-from .data.dataset import Dataset, Identity
+from .data.dataset import Dataset
 from .data.facts import Facts
+from .data.identity import Identity
 from .engine import Engine, Threads, collect
 from .errors import InputError, InputTypeError
 from .intake import DataLike, newcomers
@@ -54,8 +55,8 @@ def fill(
         preparation=preparation,
         _descriptors=first,
         _references=second or {},
-        _facts={**(old._facts if old else {}), **_facts(rows)},
-        _reference_facts=old._reference_facts if old else _facts(columns or {}),
+        _facts={**(old._facts if old else {}), **_facts(method, rows)},
+        _reference_facts=old._reference_facts if old else _facts(method, columns or {}),
         metadata={**(old.metadata if old else {}), **metadata},
     )
 
@@ -80,9 +81,15 @@ def _same(first: Dataset | Signature, second: Dataset | Signature) -> bool:
     return first.identity == second.identity
 
 
-def _facts(items: Mapping[str, Any]) -> dict[str, Facts]:
-    """Return what is known of datasets; of what is described already there is nothing new."""
-    return {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}
+def _facts(method: Distance, items: Mapping[str, Any]) -> dict[str, Facts]:
+    """Return what is known of datasets; of what is described already there is nothing new.
+
+    The names of rows, which can be many, are kept only where newcomers are paired by them.
+    """
+    known = {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}
+    if method.paired_rows:
+        return known
+    return {name: facts.without_samples() for name, facts in known.items()}
 
 
 def _descriptors(

@@ -245,6 +245,35 @@ def test_tables_keep_the_names_of_their_columns(make):
     assert ua.Dataset(make(FLOATS)).feature_names == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("dtype", [object, "category", "string"])
+def test_a_pandas_table_keeps_the_names_of_its_rows(dtype):
+    table = pandas_frame(FLOATS)
+    words = [f"s{i}" for i in range(len(FLOATS))]
+    assert ua.Dataset(table.set_index(pd.Index(words, dtype=dtype))).sample_names == tuple(words)
+    twice = ["x"] * len(FLOATS)
+    assert ua.Dataset(table.set_index(pd.Index(twice))).sample_names == tuple(twice)
+
+
+def test_rows_without_names_in_words_have_none():
+    table = pandas_frame(FLOATS)
+    n = len(FLOATS)
+    unnamed = [
+        pd.RangeIndex(n),
+        pd.Index(np.arange(n)[::-1]),
+        pd.Index(np.linspace(0, 1, n)),
+        pd.date_range("2020-01-01", periods=n),
+        pd.MultiIndex.from_tuples([("a", str(i)) for i in range(n)]),
+        pd.Index(["a"] * (n - 1) + [1]),
+        pd.Index(["a"] * (n - 1) + [""]),
+        pd.Index([str(i) for i in range(n)]),  # what AnnData writes where there are no names
+        pd.Index(["a"] * (n - 1) + [None], dtype="string"),
+    ]
+    for index in unnamed:
+        assert ua.Dataset(table.set_index(index)).sample_names is None
+    for make in (polars_frame, arrow_table, np.asarray):
+        assert ua.Dataset(make(FLOATS)).sample_names is None
+
+
 def test_columns_of_a_dask_table_have_names():
     dask = pytest.importorskip("dask.dataframe")
     table = dask.from_pandas(pandas_frame(FLOATS), npartitions=2)
@@ -256,3 +285,15 @@ def test_columns_without_names_in_words_have_none():
     assert ua.Dataset(pd.DataFrame(FLOATS, columns=["a", "b", 2])).feature_names is None
     lazy = polars_frame(FLOATS).lazy()
     assert ua.Dataset(lazy).feature_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("what", ["network", "loader", "meta"])
+def test_what_torch_has_besides_tensors_is_refused_in_words(what):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    made = {
+        "network": lambda: torch.nn.Linear(2, 3),
+        "loader": lambda: torch.utils.data.DataLoader(torch.zeros(4, 2)),
+        "meta": lambda: torch.zeros(4, 2, device="meta"),
+    }[what]()
+    with pytest.raises(InputTypeError, match=r"tensor with values, not torch's .*from_source"):
+        ua.Dataset(made)

@@ -250,3 +250,47 @@ def test_feature_names_are_kept_and_checked():
             InputError, match=r"feature_names must be 2 words, one for each column"
         ):
             ua.Dataset(POINTS[:, :2], feature_names=wrong)
+
+
+def test_sample_names_are_kept_and_checked():
+    words = [f"s{i}" for i in range(len(POINTS))]
+    named = ua.Dataset(POINTS, sample_names=words)
+    assert named.sample_names == tuple(words) == named.facts.sample_names
+    assert named.with_options(name="x").sample_names == tuple(words)
+    assert named.fingerprint == ua.Dataset(POINTS).fingerprint
+    assert named.identity == ua.Dataset(POINTS).identity
+    for wrong in (["a"], [*words[1:], 1]):
+        with pytest.raises(
+            InputError, match=rf"sample_names must be {len(POINTS)} words, one for each row of"
+        ):
+            ua.Dataset(POINTS, sample_names=wrong)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sample_names_follow_the_rows_that_are_drawn(seed):
+    words = [f"s{i}" for i in range(len(POINTS))]
+    part = ua.Dataset(POINTS, sample_names=words).subsample(5, np.random.default_rng(seed))
+    for name, row in zip(part.sample_names, part.values, strict=True):
+        assert np.array_equal(row, POINTS[int(name[1:])])
+
+
+def test_of_rows_that_were_dropped_no_names_are_left():
+    points = POINTS.copy()
+    points[2] = np.nan
+    words = [f"s{i}" for i in range(len(POINTS))]
+    with pytest.warns(DataWarning, match="dropped 1 of"):
+        left = ua.Dataset(points, sample_names=words, nan_policy="omit")
+    assert left.sample_names is None
+    assert left.with_options(name="x").sample_names is None
+
+
+@pytest.mark.parametrize("kind", ["spd", "affinity", "graph", "distances"])
+def test_rows_of_a_square_matrix_are_called_as_its_columns(kind):
+    matrix = np.ones((6, 6)) - np.eye(6) * (kind == "distances")
+    columns, rows = tuple("abcdef"), tuple("uvwxyz")
+    assert ua.Dataset(matrix, kind=kind, feature_names=columns).sample_names == columns
+    both = ua.Dataset(matrix, kind=kind, feature_names=columns, sample_names=rows)
+    part = both.subsample(3, np.random.default_rng(0))
+    places = [rows.index(name) for name in part.sample_names]
+    assert part.feature_names == tuple(columns[i] for i in places)
+    assert ua.Dataset(np.ones((6, 6)), feature_names=columns).sample_names is None

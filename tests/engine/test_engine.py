@@ -5,7 +5,6 @@ import time
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 from unaligned import engine
 from unaligned.errors import InputError, InputTypeError
@@ -42,16 +41,6 @@ def test_an_error_reaches_the_caller_and_stops_the_rest(n_jobs):
     assert len(started) < 100
 
 
-def test_jobs_share_the_blas_threads():
-    def blas_threads(_):
-        return max(
-            (p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"), default=1
-        )
-
-    cores = engine.available_cores()
-    assert max(engine.run(blas_threads, range(4), n_jobs=2)) <= max(1, cores // 2)
-
-
 def test_jobs_run_at_the_same_time():
     meeting = threading.Barrier(2, timeout=20)
     engine.run(lambda _: meeting.wait(), range(2), n_jobs=2)
@@ -75,21 +64,6 @@ def test_wrong_arguments_are_refused_even_without_work(options, error, message):
             engine.run(abs, items, **options)
 
 
-def test_one_blas_leaves_the_limits_as_it_found_them_even_when_threads_overlap():
-    from threadpoolctl import threadpool_info
-
-    def limits():
-        return [(lib["filepath"], lib["num_threads"]) for lib in threadpool_info()]
-
-    before = limits()
-    first, second = engine.one_blas(), engine.one_blas()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    second.__exit__(None, None, None)
-    assert limits() == before
-
-
 def test_steps_are_shown_inside_of_bars_and_nowhere_else(shown_tasks):
     def job(_):
         return sum(engine.steps(range(4), 4, "inner"))
@@ -101,3 +75,27 @@ def test_steps_are_shown_inside_of_bars_and_nowhere_else(shown_tasks):
     assert shown_tasks == [("outer", 2), ("inner", 4), ("inner", 4)]
     assert job(None) == 6
     assert len(shown_tasks) == 3, "the bars are gone, and nothing tells them"
+
+
+def test_a_job_that_swallows_being_stopped_is_stopped_all_the_same():
+    begun, ended = threading.Event(), threading.Event()
+
+    def job(shared, item):
+        if item == "wrong":
+            begun.wait(30)
+            raise ValueError("wrong")
+        try:
+            for again in range(2):
+                try:
+                    begun.set()
+                    while not time.sleep(0.01):
+                        pass
+                except BaseException:
+                    if again:
+                        raise
+        finally:
+            ended.set()
+
+    with pytest.raises(ValueError, match="wrong"):
+        list(engine.Threads(2).map(job, ["stubborn", "wrong"]))
+    assert ended.wait(30)

@@ -15,7 +15,7 @@ import pytest
 
 import unaligned as ua
 from unaligned import errors
-from unaligned.engine import Processes, Task, Threads, resolve_engine
+from unaligned.engine import Processes, Task, resolve_engine
 from unaligned.errors import (
     DataWarning,
     DegenerateDataError,
@@ -221,22 +221,26 @@ def test_only_what_was_opened_is_closed(client):
     assert clients() == before
 
 
-def test_threads_stop_at_once_after_an_error():
-    def job(stop, item):
-        if item == 0:
-            time.sleep(0.05)
-            raise KeyError("boom")
-        while not stop.is_set():
-            time.sleep(0.01)
+def fail_at(position, item):
+    """Fail at one item soon, and work for long on all others."""
+    if item == position:
+        time.sleep(0.05)
+        raise KeyError("boom")
+    for _ in range(2000):
+        time.sleep(0.01)
 
-    stop = threading.Event()
-    started = time.perf_counter()
-    try:
+
+@pytest.mark.parametrize("place", ["threads", "processes", "own_client"])
+@pytest.mark.parametrize("position", [0, 1])
+def test_an_error_stops_at_once_wherever_it_is(place, position, request):
+    engine = request.getfixturevalue(place) if place == "own_client" else place
+    options = {"n_jobs": 2} if place == "threads" else {"engine": engine}
+    with resolve_engine(**options) as engine:
+        assert list(engine.map(pow, [1, 2], shared=2)) == [2, 4]  # the workers are there
+        started = time.perf_counter()
         with pytest.raises(KeyError, match="boom"):
-            list(Threads(2).map(job, range(2), shared=stop))
-        assert time.perf_counter() - started < 5.0
-    finally:
-        stop.set()
+            list(engine.map(fail_at, range(2), shared=position))
+        assert time.perf_counter() - started < 8.0, "the others would take 20 s"
 
 
 def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):

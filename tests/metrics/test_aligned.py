@@ -6,7 +6,13 @@ from scipy.linalg import eigvalsh
 
 import unaligned as ua
 from reference import diffusion_of_points, matrix_log, matrix_power, random_spd
-from unaligned.errors import DataWarning, DegenerateDataError, InputError, NotApplicableError
+from unaligned.errors import (
+    DataWarning,
+    DegenerateDataError,
+    IndefiniteWarning,
+    InputError,
+    NotApplicableError,
+)
 from unaligned.metrics import aligned
 from unaligned.metrics.imd import TIMES
 
@@ -63,6 +69,26 @@ def test_affine_invariance_keeps_its_digits_where_operators_are_nearly_singular(
     )
     assert forward == pytest.approx(expected, rel=1e-9)
     assert forward == pytest.approx(backward, rel=1e-12)
+
+
+@pytest.mark.parametrize("smallest", [1e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize("other", [np.eye(2), np.diag([1e-9, 1.0]), np.diag([2.0, 5e-13])])
+def test_affine_invariance_keeps_the_digits_that_a_graded_matrix_has(smallest, other):
+    graded = np.diag([1.0, smallest])
+    expected = np.linalg.norm(np.log(np.diag(graded)) - np.log(np.diag(other)))
+    assert between(graded, other, "affine-invariant") == pytest.approx(expected, rel=1e-13)
+    assert between(other, graded, "affine-invariant") == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_affine_invariance_of_nearly_singular_matrices_is_no_worse_than_their_rounding(seed):
+    # Entries are rounded to eps, which leaves an eigenvalue of 1e-12 open by about 1e-4.
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(9, 9)))[0]
+    scale = np.logspace(0, -12, 9)
+    graded = (Q * scale) @ Q.T
+    found = between((graded + graded.T) / 2, np.eye(9), "affine-invariant")
+    assert found == pytest.approx(np.linalg.norm(np.log(scale)), rel=1e-4)
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
@@ -163,12 +189,30 @@ def test_heat_traces_bound_spectral_gw_with_the_nuclear_norm(seed):
 
 
 @pytest.mark.parametrize("distance", ALIGNED)
-@pytest.mark.parametrize("seed", range(3))
-def test_every_aligned_distance_is_symmetric_and_zero_on_itself(distance, seed):
+@pytest.mark.parametrize("seed", range(12))
+def test_every_aligned_distance_is_symmetric_to_the_last_bit(distance, seed):
     first, second = spd_pair(seed, 8)
-    forward, backward = between(first, second, distance), between(second, first, distance)
-    assert forward == pytest.approx(backward, rel=1e-9)
-    assert between(first, first, distance) == pytest.approx(0.0, abs=1e-7)
+    assert between(first, second, distance) == between(second, first, distance)
+    points = np.random.default_rng(seed).normal(size=(2, 30, 3))
+    assert ua.distance(*points, distance) == ua.distance(*points[::-1], distance)
+
+
+@pytest.mark.parametrize("distance", ALIGNED)
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_data_is_at_zero_also_where_it_is_described_twice(distance, seed):
+    first, _ = spd_pair(seed, 8)
+    assert between(first, first.copy(), distance) == 0.0
+    a, b = np.random.default_rng(seed).normal(size=(2, 30, 3))
+    grown = ua.compare({"a": a, "b": b}, distance=distance).add({"a2": a.copy()})
+    assert grown["a", "a2"] == 0.0
+    assert grown["b", "a2"] == grown["a", "b"]
+
+
+@pytest.mark.parametrize("distance", ["affine-invariant", "log-euclidean"])
+def test_matrices_in_another_unit_are_not_the_same(distance):
+    first, _ = spd_pair(0, 5)
+    expected = np.log(2.0) * np.sqrt(5)
+    assert between(first, 2.0 * first, distance) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("distance", ALIGNED)
@@ -193,6 +237,50 @@ def test_singular_matrices_are_refused(distance):
     singular = np.diag([1.0, 0.0])
     with pytest.raises(InputError, match=r"has the eigenvalue 0, and a logarithm needs"):
         between(singular, np.eye(2), distance)
+
+
+@pytest.mark.parametrize("distance", ["log-euclidean", "affine-invariant"])
+@pytest.mark.parametrize("unit", [1.0, 3.0, 1e-20])
+@pytest.mark.parametrize("seed", [*range(6), 18])
+def test_matrices_of_lower_rank_are_refused_whatever_rounding_left_of_them(distance, unit, seed):
+    rng = np.random.default_rng(seed)
+    few = [unit * np.cov(rng.normal(size=(4, 4)).T) for _ in range(2)]  # of rank 3
+    constrained = []
+    for _ in range(2):  # both have (1, 1, 1, 1) as their null space
+        points = rng.normal(size=(50, 4))
+        constrained.append(unit * np.cov((points - points.mean(axis=1, keepdims=True)).T))
+    for pair in (few, constrained):
+        with pytest.raises(InputError, match=r"has the eigenvalue .*, and a logarithm needs"):
+            between(*pair, distance)
+        assert 0 < between(*pair, distance, gamma=1e-6 * unit) < 100
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "options", [{"n_neighbors": 5}, {"metric": "cosine"}, {"metric": "cityblock"}]
+)
+def test_what_is_clipped_is_told_as_by_the_other_spectral_distances(options, seed):
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 6, size=(2, 60))
+    first, second = (np.c_[np.cos(x), np.sin(x), x] + rng.normal(size=(60, 3)) for x in t)
+
+    def told(distance):
+        with pytest.warns(IndefiniteWarning, match=r"dataset '[ab]': .*mass is negative") as seen:
+            ua.distance(first, second, distance, **options)
+        return sorted(str(warning.message) for warning in seen)
+
+    assert told("spectral-gw") == told("imd-diffusion")
+    for distance in ("log-euclidean", "affine-invariant"):
+        with pytest.raises(InputError, match=r"has the eigenvalue -.*Give a larger gamma"):
+            ua.distance(first, second, distance, **options)
+    assert ua.distance(first, second, "spectral-gw", gamma=1.0, **options) > 0  # nothing to clip
+
+
+def test_an_affinity_that_is_given_and_indefinite_is_told_too():
+    affinity = np.ones((6, 6)) - np.eye(6)
+    given = ua.Dataset(affinity, kind="affinity")
+    with pytest.warns(IndefiniteWarning, match="50.0% of the spectrum's mass is negative"):
+        ua.distance(given, ua.Dataset(affinity + np.eye(6), kind="affinity"), "spectral-gw")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """CKA against its definition with dense matrices."""
 
+import re
+
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import rbf_kernel
 
 import unaligned as ua
-from unaligned.errors import DegenerateDataError, NotApplicableError
+from unaligned.errors import DegenerateDataError, InputError, NotApplicableError
 from unaligned.metrics import cka
 
 SEEDS = range(4)
@@ -66,6 +68,68 @@ def test_the_same_data_is_at_zero_and_so_is_its_rotation(kernel, debiased):
     assert ua.distance(x, x.copy(), "cka", **options) == 0.0
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
     assert ua.distance(x, 7 * x @ Q - 2, "cka", **options) == pytest.approx(0.0, abs=1e-10)
+
+
+def plain_rbf(x, factor=1.0):
+    """The kernel from differences; a wide one minus 1, which centring takes away."""
+    distances = squareform(pdist(x))
+    width = factor * np.median(pdist(x))
+    exponent = -((distances / width) ** 2) / 2
+    return np.expm1(exponent) if factor > 1 else np.exp(exponent)
+
+
+def aligned(K, L, debiased):
+    return hsic(K, L, debiased) / np.sqrt(hsic(K, K, debiased) * hsic(L, L, debiased))
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+@pytest.mark.parametrize("far", [1e6, 1e8, 1e10])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rbf_keeps_its_digits_beside_a_clump_far_away(seed, far, debiased):
+    x, y = pair(seed, 300, 20, 25)
+    x[:10] += far
+    y[5:15] += far
+    expected = 1 - aligned(plain_rbf(x), plain_rbf(y), debiased)
+    found = ua.distance(x, y, "cka", kernel="rbf", debiased=debiased)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+@pytest.mark.parametrize("factor", [0.1, 0.5, 10.0, 1e3])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rbf_of_narrow_and_wide_kernels(seed, factor, debiased):
+    x, y = pair(seed, 80, 12, 15)
+    expected = 1 - aligned(plain_rbf(x, factor), plain_rbf(y, factor), debiased)
+    options = {"kernel": "rbf", "bandwidth_factor": factor, "debiased": debiased}
+    assert ua.distance(x, y, "cka", **options) == pytest.approx(expected, rel=1e-7)
+
+
+def test_points_that_are_all_alone():
+    options = {"kernel": "rbf", "bandwidth_factor": 1e-100}
+    assert ua.distance(*pair(0), "cka", **options) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(DegenerateDataError, match=r"norm is 0.*bandwidth_factor=1e-100.*nearer"):
+        ua.distance(*pair(0), "cka", debiased=True, **options)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-160, 1e160, 1e200])
+def test_factors_that_leave_no_width_are_refused(factor):
+    told = re.escape(f"bandwidth_factor={factor!r}")
+    with pytest.raises(InputError, match=rf"{told} gives .* h=.*between 1e-140 and 1e\+140"):
+        ua.distance(*pair(0), "cka", kernel="rbf", bandwidth_factor=factor)
+
+
+def test_a_kernel_too_wide_for_its_digits_is_refused():
+    with pytest.raises(DegenerateDataError, match=r"bandwidth_factor=10000000.0.*kernel='linear'"):
+        ua.distance(*pair(0), "cka", kernel="rbf", bandwidth_factor=1e7)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_debiased_values_of_few_rows_lie_between_zero_and_two(kernel):
+    rng = np.random.default_rng(0)
+    draws = [rng.normal(size=(2, 4, 3)) for _ in range(100)]
+    found = [ua.distance(*pair, "cka", kernel=kernel, debiased=True) for pair in draws]
+    assert min(found) >= -1e-12
+    assert 1.5 < max(found) <= 2.0 + 1e-12
 
 
 def test_rows_must_belong_together():

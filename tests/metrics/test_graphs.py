@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import textbook
 import unaligned as ua
-from unaligned.errors import InputError, NotApplicableError
+from unaligned.errors import DataWarning, InputError, NotApplicableError
 
 SEEDS = range(4)
 SIGNATURES = {"heat": textbook.netlsd_heat, "wave": textbook.netlsd_wave}
@@ -45,6 +45,32 @@ def test_imd_of_graphs_is_the_textbook(seed):
     given = [ua.Dataset(A, kind="graph") for A in (a, sparse.csr_array(b))]
     found = ua.distance(*given, "imd", method="exact")
     assert found == pytest.approx(textbook.imd(a, b), rel=1e-8)
+
+
+@pytest.mark.parametrize("far", [1e8, 1e10])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_imd_is_the_textbook_beside_a_clump_far_away(seed, far):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(150, 20)), 1.3 * rng.normal(size=(150, 20))
+    a[:10] += far
+    b[:10] += far
+    expected = textbook.imd(*map(textbook.neighbour_adjacency, (a, b)))
+    assert ua.distance(a, b, "imd", method="exact") == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("data", ["a constant column", "ties", "steps of 0.1"])
+@pytest.mark.parametrize("distance", ["imd", "netlsd"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sparse_and_dense_points_of_equal_values_have_one_graph(seed, distance, data):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(150, 13))
+    if data == "a constant column":
+        points[:, 12] = 1e6
+    else:
+        points = np.round(points, 0 if data == "ties" else 1)
+    third = rng.normal(size=(100, 5))
+    dense = ua.distance(points, third, distance, method="exact")
+    assert ua.distance(sparse.csr_array(points), third, distance, method="exact") == dense
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -164,6 +190,38 @@ def test_a_graph_without_edges_is_like_any_other_without_edges(distance):
 def test_wrong_options_are_refused(distance, options, message):
     with pytest.raises(InputError, match=message):
         ua.distance(*clouds(0), distance, **options)
+
+
+@pytest.mark.parametrize("distance", ["imd", "netlsd"])
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix, np.asarray])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_points_that_look_like_a_graph_are_told(distance, make, seed):
+    pair = graphs(seed)
+    message = r"'[ab]' is taken for points, and .*Dataset\(values, kind='graph'\)"
+    with pytest.warns(DataWarning, match=message):
+        ua.distance(*(make(A) for A in pair), distance)
+    with pytest.warns(DataWarning, match=message):
+        ua.distance(*(make(A.astype(bool)) for A in pair), distance)
+    given = [ua.Dataset(make(A), kind="graph") for A in pair]
+    assert ua.distance(*given, distance) > 0  # warnings are errors here
+
+
+@pytest.mark.parametrize("distance", ["imd", "netlsd"])
+@pytest.mark.parametrize(
+    "change", ["not symmetric", "not square", "a diagonal", "negative", "preprocessed"]
+)
+def test_points_that_cannot_be_a_graph_are_not_told_of(distance, change):
+    graph, _ = graphs(0)
+    places = np.arange(40)
+    points = {
+        "not symmetric": graph * np.linspace(1, 2, 40),
+        "not square": graph[:, :35],
+        "a diagonal": graph + np.diag(places),
+        "negative": graph * (-1.0) ** np.add.outer(places, places),
+    }.get(change, graph)
+    options = {"preprocess": "log1p"} if change == "preprocessed" else {}
+    for values in (points, sparse.csr_array(points)):
+        assert ua.distance(values, points[:30], distance, **options) >= 0
 
 
 def test_kinds_without_a_graph_are_refused():

@@ -1,10 +1,12 @@
 """MMD and Fréchet distance against scikit-learn's kernels and SciPy's matrix root."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.linalg import hadamard, sqrtm
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 import unaligned as ua
@@ -76,10 +78,47 @@ def test_the_unbiased_estimate_needs_two_rows():
 def test_duplicates_leave_mmd_without_a_width():
     x = np.zeros((30, 2))
     y = np.concatenate([np.zeros((20, 2)), np.ones((5, 2))])
-    with pytest.raises(DegenerateDataError, match=r"half of all pairs.*bandwidth=h"):
+    with pytest.raises(DegenerateDataError, match=r"width 0 for .*half of all pairs.*bandwidth=h"):
         ua.distance(x, y, "mmd")
     assert ua.distance(x, y, "mmd", bandwidth=1.0) == pytest.approx(textbook_mmd(x, y, 1.0))
     assert ua.distance(x, np.zeros((7, 2)), "mmd") == 0.0
+
+
+def plain_mmd(x, y, width=None):
+    """From differences, so that no digit is lost, whatever lies far away."""
+    width = np.median(pdist(np.vstack([x, y]))) if width is None else width
+    xx, yy, xy = (
+        np.exp(-cdist(*z, "sqeuclidean") / (2 * width**2)) for z in ((x, x), (y, y), (x, y))
+    )
+    return np.sqrt(xx.mean() + yy.mean() - 2 * xy.mean())
+
+
+@pytest.mark.parametrize("width", [None, 2.0])
+@pytest.mark.parametrize("far", [1e6, 1e8, 1e10])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mmd_keeps_its_digits_beside_a_clump_far_away(seed, far, width):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(300, 20)), 1.3 * rng.normal(size=(300, 20))
+    x[:10] += far
+    y[:10] += far
+    found = ua.distance(x, y, "mmd", bandwidth=width or "median")
+    assert found == pytest.approx(plain_mmd(x, y, width), rel=1e-11)
+
+
+@pytest.mark.parametrize("n", [30, 600])
+@pytest.mark.parametrize("d", [3, 20])
+def test_mmd_of_very_narrow_and_very_wide_kernels(n, d):
+    x, y = pair(0, n=n, m=n, d=d)
+    # Every point is alone in its narrow kernel, and a wide one sees no difference.
+    assert ua.distance(x, y, "mmd", bandwidth=1e-139) == pytest.approx(np.sqrt(2 / n))
+    assert ua.distance(x, y, "mmd", bandwidth=1e139) == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("width", [1e-200, 1e-160, 1e-141, 1e141, 1e160, 1e300])
+def test_widths_whose_squares_are_no_numbers_are_refused(width):
+    told = re.escape(f"bandwidth={width!r}")
+    with pytest.raises(InputError, match=rf"{told} .*between 1e-140 and 1e\+140.*nearer"):
+        ua.distance(*pair(0), "mmd", bandwidth=width)
 
 
 def test_mmd_never_holds_the_whole_matrix():
@@ -162,7 +201,7 @@ class TestBoth:
 
     def test_values_whose_squares_overflow_are_refused(self, name):
         x, y = pair(0)
-        with pytest.raises(DegenerateDataError, match=r"dataset 'a' has values up to .*Rescale"):
+        with pytest.raises(DegenerateDataError, match=r"dataset 'a': .*values reach .*Rescale"):
             ua.distance(1e200 * x, y, name)
 
 

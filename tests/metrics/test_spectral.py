@@ -115,6 +115,9 @@ def test_available_tells_what_each_distance_needs():
     assert not table.loc["les", ["same features", "paired rows"]].any()
     assert table.loc["log-euclidean", "paired rows"]
     assert table["what"].str.len().min() > 10
+    # What options change stands in words: the columns tell of the defaults.
+    assert "not symmetric with directed=True" in table.at["crosslid", "what"]
+    assert "laplacian='robust' needs the extra 'topology'" in table.at["shape-dna", "what"]
 
 
 def test_gamma_plays_no_part_in_imd():

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 import unaligned as ua
 from unaligned.errors import AccuracyWarning, InputError, MissingExtraError, NotApplicableError
-from unaligned.metrics import _gromov, transport
+from unaligned.metrics import _coupling, _gromov, transport
 
 ot = pytest.importorskip("ot", reason="POT is not installed")
 SEEDS = range(4)
@@ -68,6 +68,29 @@ def test_wasserstein_keeps_its_digits_beside_a_point_far_out(seed, far):
     assert ua.distance(x, y, "wasserstein") == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.parametrize("d", [1, 2, 20])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wasserstein_does_not_see_how_far_off_one_pair_of_points_is(seed, d):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(150, d)), 1.3 * rng.normal(size=(150, d))
+    x[0], y[0] = 0.0, 0.0
+    values = []
+    for off in (1e4, 1e6, 1e8, 1e12):
+        x[0] = y[0] = off
+        values.append(ua.distance(x, y, "wasserstein"))
+    np.testing.assert_allclose(values[1:], values[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_feature_loses_no_digits_between_samples_of_unequal_sizes(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(30, 1)), rng.normal(size=(70, 1))
+    x[:3] += 1e8
+    y[:7] += 1e8
+    expected = np.mean((np.sort(x.repeat(7)) - np.sort(y.repeat(3))) ** 2) ** 0.5
+    assert ua.distance(x, y, "wasserstein") == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sinkhorn_comes_near_and_sliced_stays_below(seed):
     x, y = pair(seed, n=200, m=150)
@@ -117,8 +140,7 @@ def test_gromov_wasserstein_is_the_root_of_pots_square_loss(seed):
 def test_conditional_gradient_equals_pots_to_rounding(seed):
     x, y = pair(seed, e=5)
     C1, C2 = cdist(x, x), cdist(y, y)
-    p, q = np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))
-    found = _gromov.square_loss(C1, C2, p, q, 1000)
+    found = _gromov.square_loss(C1, C2, np.ones(len(x)), np.ones(len(y)), 1000)
     assert found == pytest.approx(gw_loss_of_pot(x, y), rel=1e-8)
 
 
@@ -153,6 +175,73 @@ def test_clusters_far_apart_are_matched_and_so_are_their_points(seed):
     spread = x + 1e5 * away
     shuffled = spread[rng.permutation(40)]
     assert ua.distance(spread, shuffled, "gromov-wasserstein") == pytest.approx(0.0, abs=0.02)
+
+
+@pytest.mark.parametrize("n_far", [1, 10])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gromov_wasserstein_keeps_its_digits_beside_points_far_out(seed, n_far):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(100, 2)), 1.3 * rng.normal(size=(100, 2))
+    away = (np.arange(100) < n_far)[:, None]
+    near, *far = (
+        ua.distance(x + off * away, y + off * away, "gromov-wasserstein")
+        for off in (1e4, 1e6, 1e7, 1e8)
+    )
+    np.testing.assert_allclose(far, near, rtol=1e-4)  # at 1e4 directions still count for a bit
+    np.testing.assert_allclose(far[1:], far[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_two_ways_to_the_gradient_agree(seed):
+    x, y = pair(seed)
+    spaces = (cdist(x, x), cdist(y, y), np.ones(len(x)), np.ones(len(y)))
+    products, differences = _gromov._Products(*spaces), _gromov._Differences(*spaces)
+    vertex = products.vertex(np.random.default_rng(seed).random((len(x), len(y))))
+    expected = sum(
+        vertex[i, j] * (spaces[0][:, [i]] - spaces[1][j]) ** 2 for i, j in np.argwhere(vertex)
+    )
+    for way in (products, differences):
+        np.testing.assert_allclose(way.gradient(vertex), expected, rtol=1e-10)
+    found, reached = _gromov._conditional_gradient(differences, 1000)
+    assert reached
+    assert found == pytest.approx(_gromov._conditional_gradient(products, 1000)[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gromov_wasserstein_says_where_distances_are_too_coarse(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(2, 40, 2))
+    for z in (x, y):
+        z[:20] += 1e17
+    match = r"'a' and dataset 'b': some points are so far out .* by \de\+01\. Leave them out"
+    with pytest.warns(AccuracyWarning, match=match):
+        assert ua.distance(x, y, "gromov-wasserstein") > 0.1
+
+
+@pytest.mark.parametrize("off", [0.0, 1e6])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_turned_copy_is_at_rounding_without_a_word(seed, off):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(60, 3))
+    x[:5] += off
+    Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    turned = (x @ Q)[rng.permutation(60)]
+    found = ua.distance(x, turned, "gromov-wasserstein")
+    assert found == pytest.approx(0.0, abs=1e-14 * max(1.0, off))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_points_and_distances_of_the_same_numbers_are_not_the_same(seed):
+    x = np.random.default_rng(seed).normal(size=(20, 2))
+    D = cdist(x, x)
+    points, distances = ua.Dataset(D), ua.Dataset(D, kind="distances")
+    expected = ua.distance(
+        ua.Dataset(cdist(D, D), kind="distances"), distances, "gromov-wasserstein"
+    )
+    found = ua.distance(points, distances, "gromov-wasserstein")
+    assert found == pytest.approx(expected, rel=1e-10)
+    assert found == ua.distance(distances, points, "gromov-wasserstein") > 0.1
+    assert ua.distance(distances, distances, "gromov-wasserstein") == 0.0
 
 
 @pytest.mark.parametrize("name", ["wasserstein", "gromov-wasserstein"])
@@ -231,8 +320,8 @@ def test_landmarks_move_the_distance_by_no_more_than_their_radius(seed, kind):
         rng = dataset.generator(0)
         rows = np.sort(rng.choice(dataset.n_samples, size=60, replace=False))
         away = cdist(points, points[rows])
-        weights = _gromov.shares(dataset.values, rows, precomputed=kind == "distances")
-        np.testing.assert_allclose(weights, np.bincount(away.argmin(axis=1)) / len(points))
+        counts = _gromov.followers(dataset.values, rows, precomputed=kind == "distances")
+        np.testing.assert_array_equal(counts, np.bincount(away.argmin(axis=1)))
         radius += 2.0 * np.sqrt(np.mean(away.min(axis=1) ** 2))
     assert abs(exact - near) <= radius
     assert near == pytest.approx(exact, rel=0.3)
@@ -258,11 +347,10 @@ def test_a_solver_that_stops_early_says_so(monkeypatch):
 @pytest.mark.filterwarnings("ignore:numItermax reached:UserWarning")  # POT's own, beside ours
 def test_a_simplex_that_stops_early_says_so(monkeypatch):
     x, y = pair(0)
-    monkeypatch.setattr(transport, "_SIMPLEX_STEPS", 3)
+    monkeypatch.setattr(_coupling, "_STEPS", 3)
     match = r"'a' and dataset 'b': the network simplex did not converge.* method='sliced'"
     with pytest.warns(AccuracyWarning, match=match):
         ua.distance(x, y, "wasserstein")
-    monkeypatch.setattr(_gromov, "_SIMPLEX_STEPS", 3)
     with pytest.warns(AccuracyWarning, match=r"the network simplex did not .* with subsample="):
         ua.distance(x, y, "gromov-wasserstein")
 
@@ -298,6 +386,12 @@ def test_pots_own_warnings_stay_inside():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ua.distance(*pair(0), "wasserstein", method="sinkhorn", epsilon=0.005)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 3)), rng.normal(size=(50, 3)) + 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "dataset 'a' .* Raise epsilon", AccuracyWarning)
+        ua.distance(x, y, "wasserstein", method="sinkhorn", epsilon=1e-4)  # exp overflows
 
 
 def test_features_must_be_shared_where_points_travel():

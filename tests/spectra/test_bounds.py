@@ -147,3 +147,11 @@ def test_proposition_2_needs_more_columns_than_k_plus_1():
 def test_the_condition_is_0_5828_of_what_the_eigenvalue_may_be(missing, holds):
     # missing / (0.5 + missing) = 0.5828 at missing = 0.6984
     assert sketch_bounds(np.array([1.0, 0.5]), 3.0, missing, 9, 0.0).condition_holds is holds
+
+
+@pytest.mark.parametrize("seed", [*range(6), 18])
+def test_matrices_of_lower_rank_are_refused_whatever_rounding_left_of_them(seed):
+    few = np.cov(np.random.default_rng(seed).normal(size=(4, 4)).T)  # of rank 3
+    with pytest.raises(InputError, match=r"W1 must be clearly positive definite"):
+        ua.log_euclidean_bounds(few, np.eye(4))
+    assert ua.log_euclidean_bounds(few + 1e-6 * np.eye(4), np.eye(4))[1] < 100

@@ -1,6 +1,7 @@
 """Signatures: values, recipes, cutting, files."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
@@ -25,6 +26,7 @@ MAKERS = {
         "bandwidth_factor": np.float32(1.1),
         "rng": np.int64(3),
     },
+    "numpy numbers of the kernel": {"n_neighbors": np.int64(8), "robust": np.bool_(False)},
 }
 
 
@@ -32,6 +34,7 @@ def make(data=POINTS, k=10, **options):
     return ua.signature(data, n_eigenvalues=np.int64(k), **options)
 
 
+@pytest.mark.filterwarnings("ignore::unaligned.errors.IndefiniteWarning")
 @pytest.mark.parametrize("case", MAKERS)
 def test_a_saved_signature_comes_back_bit_for_bit(case, tmp_path):
     signature = make(ua.Dataset(POINTS, name="π"), **MAKERS[case])
@@ -181,3 +184,26 @@ def test_a_name_of_another_format_is_refused(tmp_path):
     signature = ua.signature(np.random.default_rng(0).normal(size=(40, 3)), n_eigenvalues=7)
     with pytest.raises(InputError, match=r"must end in \.npz\. For the numbers alone write numpy"):
         signature.save(tmp_path / "a.txt")
+
+
+def cityblock(x, y):
+    return float(np.abs(x - y).sum())
+
+
+@pytest.mark.filterwarnings("ignore::unaligned.errors.IndefiniteWarning")
+def test_one_metric_of_several_names_is_one_recipe():
+    assert ua.distance(make(metric="l2"), make(metric="euclidean")) == 0.0
+    assert ua.distance(make(metric="manhattan"), make(metric="l1")) == pytest.approx(0, abs=1e-9)
+    assert ua.distance(make(metric=cityblock), make(metric=cityblock)) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::unaligned.errors.IndefiniteWarning")
+@pytest.mark.parametrize("other", [lambda x, y: abs(x - y).max(), lambda x, y, p=2: 1.0])
+def test_functions_without_a_name_are_known_by_what_they_do(other):
+    def power(p):
+        return lambda x, y: float((np.abs(x - y) ** p).sum() ** (1 / p))
+
+    assert ua.distance(make(metric=power(3)), make(metric=power(3))) == 0.0
+    for metric in (other, power(4), functools.partial(cityblock)):
+        with pytest.raises(RecipeMismatchError, match=r"metric: .*lambda"):
+            ua.distance(make(metric=power(3)), make(metric=metric))

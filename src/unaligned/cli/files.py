@@ -63,7 +63,7 @@ def _spread(arguments: Sequence[str]) -> list[str]:
 
 
 def _distance_names(incomplete: str) -> list[str]:
-    from ..comparison import DISTANCES
+    from ..metrics.registry import DISTANCES
 
     return [name for name in DISTANCES if name.startswith(incomplete)]
 
@@ -181,7 +181,7 @@ def _unique(distances: Sequence[str] | None) -> list[str]:
 def _options_of(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return for each distance those of the options given that it has; each must serve one."""
     from .. import _check
-    from ..comparison import ALIASES, DISTANCES
+    from ..metrics.registry import ALIASES, DISTANCES
 
     right = [_check.one_of("distance", name, DISTANCES, ALIASES) for name in names]
     known = {name: set(_settings.option_names(DISTANCES[name])) for name in right}

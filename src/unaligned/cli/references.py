@@ -129,7 +129,7 @@ def _settled(
     store: Store | None, given: dict[str, Any], datasets: list[Dataset]
 ) -> dict[str, Any]:
     """Return the options of all signatures: those of the store, or of its first."""
-    from ..comparison import resolve_distance
+    from ..metrics.registry import resolve_distance
 
     if given.get("gamma") == "auto":
         raise InputError(

@@ -97,7 +97,7 @@ def _literal(text: str) -> str:
 
 def _distance_options() -> set[str]:
     from .. import _settings
-    from ..comparison import DISTANCES
+    from ..metrics.registry import DISTANCES
 
     return {name for cls in DISTANCES.values() for name in _settings.option_names(cls)}
 

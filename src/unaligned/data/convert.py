@@ -12,7 +12,7 @@ from .._check import shape_of
 from ..errors import InputError, InputTypeError, counted
 from .chunks import DaskRows
 from .files import as_source, refuse_anndata
-from .names import column_names
+from .names import Names, column_names, row_names
 from .parts import require_numeric
 from .preprocess import Values
 from .sources import ArrayRows, RowSource
@@ -79,7 +79,7 @@ def _to_array(data: Any, label: str) -> Values:
     return _from_sequence(data, label)
 
 
-def feature_names_of(data: Any) -> tuple[str, ...] | None:
+def feature_names_of(data: Any) -> Names:
     """Return the names of a table's columns where all are text, as scikit-learn takes them.
 
     Examples
@@ -90,14 +90,32 @@ def feature_names_of(data: Any) -> tuple[str, ...] | None:
     """
     if isinstance(data, RowSource):
         return data.feature_names
-    packages = {base.__module__.partition(".")[0] for base in type(data).__mro__}
-    if not packages & {"pandas", "polars", "pyarrow", "dask"}:
+    if not _is_of(data, "pandas", "polars", "pyarrow", "dask"):
         return None
     if hasattr(data, "collect_schema"):
         names = data.collect_schema().names()  # a polars LazyFrame warns about .columns
     else:
         names = getattr(data, "column_names", getattr(data, "columns", ()))
     return column_names(names)
+
+
+def sample_names_of(data: Any) -> Names:
+    """Return the names of a pandas table's rows where they are text; numbers only count rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> sample_names_of(pd.DataFrame({"x": [1.0, 2.0]}, index=["ann", "bob"]))
+    ('ann', 'bob')
+    """
+    return row_names(getattr(data, "index", ())) if _is_of(data, "pandas") else None
+
+
+def _is_of(data: Any, *packages: str) -> bool:
+    """Return whether this is of one of these packages, or made of it, without importing them."""
+    if type(data) is np.ndarray:  # most are, and small distances wait for this
+        return False
+    return any(base.__module__.partition(".")[0] in packages for base in type(data).__mro__)
 
 
 def _canonical_csr(data: Any) -> Values:
@@ -172,18 +190,20 @@ def _from_arrow(data: Any, label: str) -> npt.NDArray[Any]:
 
 
 def _from_torch(data: Any, label: str) -> npt.NDArray[Any]:
+    import torch
+
+    if not isinstance(data, torch.Tensor) or data.is_meta:
+        raise InputTypeError(
+            f"{label} must be a tensor with values, not torch's {type(data).__name__}. Give the "
+            "activations of a network, rows being samples; for a DataLoader, "
+            "Dataset.from_source(lambda: (batch.numpy() for batch in loader))."
+        )
     tensor = data.detach().cpu()
-    if tensor.is_sparse or tensor.layout != _strided():
+    if tensor.is_sparse or tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
         tensor = tensor.float()  # NumPy has no bfloat16
     return np.asarray(tensor.resolve_conj().numpy())
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
 
 
 def _from_stored(data: Any, label: str) -> Any:
@@ -217,7 +237,7 @@ def _from_networkx(data: Any, label: str) -> Values:
 
 def is_network(data: Any) -> bool:
     """Return whether this is a networkx graph, without importing networkx."""
-    return any(base.__module__.partition(".")[0] == "networkx" for base in type(data).__mro__)
+    return _is_of(data, "networkx")
 
 
 def _columns(columns: list[npt.NDArray[Any]], label: str) -> npt.NDArray[Any]:

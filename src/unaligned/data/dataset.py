@@ -14,10 +14,12 @@ from scipy import sparse
 
 from .. import _check
 from ..errors import InputError
-from .convert import feature_names_of, is_network, to_values
+from .convert import feature_names_of, is_network, sample_names_of, to_values
 from .facts import Facts
 from .files import as_source
 from .fitted import prepared_rows
+from .identity import Identity
+from .names import Names, chosen_names
 from .parts import dense
 from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
 from .sources import ArrayRows, RowSource
@@ -54,6 +56,10 @@ class Dataset:
     feature_names
         What the columns are called; None takes the names that a table, or a file that is read
         by blocks, has. Distances that need the same features refuse columns in another order.
+    sample_names
+        What the rows are called; None takes the index of a pandas table where it is text, and
+        for square kinds the names of the columns. Distances of paired rows refuse rows in
+        another order. Where rows were dropped there are none.
 
     Examples
     --------
@@ -68,7 +74,8 @@ class Dataset:
     metadata: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     preprocess: tuple[str, ...] = field(default=(), kw_only=True)
     nan_policy: str = field(default="raise", kw_only=True)
-    feature_names: tuple[str, ...] | None = field(default=None, kw_only=True)
+    feature_names: Names = field(default=None, kw_only=True)
+    sample_names: Names = field(default=None, kw_only=True)
     n_dropped: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -86,17 +93,27 @@ class Dataset:
                 f"{self.label} is a networkx graph, and kind={self.kind!r} is not. "
                 "Give it as Dataset(graph, kind='graph')."
             )
-        names = feature_names_of(self.values) if self.feature_names is None else self.feature_names
         values = to_values(self.values, self.label)
         if isinstance(values, RowSource) and self.kind != "points":
             values = values.read()
+        features, samples = self._names(*values.shape)
         values, dropped = without_missing(values, self.kind, self.label, self.nan_policy)
         if self.kind != "points":
             require_symmetric(values, self.kind, self.label)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "n_dropped", dropped)
-        names = checked_names(names, self.n_features, self.label)
-        object.__setattr__(self, "feature_names", names)
+        object.__setattr__(self, "feature_names", features)
+        object.__setattr__(self, "sample_names", None if dropped else samples)
+
+    def _names(self, n_samples: int, n_features: int) -> tuple[Names, Names]:
+        """Return the names of columns and of rows: those given, or those that the values have."""
+        features, samples = self.feature_names, self.sample_names
+        features = feature_names_of(self.values) if features is None else features
+        samples = sample_names_of(self.values) if samples is None else samples
+        features = checked_names("feature_names", features, n_features, "column", self.label)
+        samples = checked_names("sample_names", samples, n_samples, "row", self.label)
+        # Row i of a square matrix is what its column i is.
+        return features, features if samples is None and self.kind != "points" else samples
 
     @staticmethod
     def from_source(
@@ -165,6 +182,7 @@ class Dataset:
             self.preprocess,
             self.n_dropped,
             self.feature_names,
+            self.sample_names,
         )
 
     def prepared(self) -> Values:
@@ -263,10 +281,11 @@ class Dataset:
         """Return `n_samples` rows drawn without replacement, in their old order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
         values = self.values.take(rows) if self.is_lazy else self.values[rows]
+        samples = chosen_names(self.sample_names, rows)
         if self.kind == "points":
-            return self._changed(values=values)
-        names = self.feature_names and tuple(self.feature_names[row] for row in rows)
-        return self._changed(values=values[:, rows], feature_names=names)
+            return self._changed(values=values, sample_names=samples)
+        features = chosen_names(self.feature_names, rows)
+        return self._changed(values=values[:, rows], feature_names=features, sample_names=samples)
 
     def _changed(self, **changes: Any) -> Dataset:
         copy = replace(self, **changes)
@@ -277,24 +296,3 @@ class Dataset:
         name = "" if self.name is None else f"{self.name!r}, "
         steps = f", preprocess={list(self.preprocess)}" if self.preprocess else ""
         return f"Dataset({name}{self.kind}, {self.n_samples} × {self.n_features}{steps})"
-
-
-@dataclass(frozen=True, eq=False)
-class Identity:
-    """The values and the preprocessing of a dataset, as a key of dicts.
-
-    Only where glimpses agree are all values read for their fingerprint: most data differ in
-    their first row, and hashing all takes longer than some distances.
-    """
-
-    dataset: Dataset
-
-    def __hash__(self) -> int:
-        return hash((self.dataset.glimpse, self.dataset.preprocess))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Identity):
-            return NotImplemented
-        mine, yours = self.dataset, other.dataset
-        alike = (mine.glimpse, mine.preprocess) == (yours.glimpse, yours.preprocess)
-        return alike and (mine is yours or mine.fingerprint == yours.fingerprint)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .names import Names
+
 
 class Facts(NamedTuple):
     """What decides whether a distance applies; kept where the data itself is not.
@@ -13,7 +15,7 @@ class Facts(NamedTuple):
     ----------
     label
         What messages call the dataset.
-    kind, n_samples, n_features, preprocess, n_dropped, feature_names
+    kind, n_samples, n_features, preprocess, n_dropped, feature_names, sample_names
         As `Dataset` has them.
 
     Examples
@@ -29,7 +31,12 @@ class Facts(NamedTuple):
     n_features: int
     preprocess: tuple[str, ...] = ()
     n_dropped: int = 0
-    feature_names: tuple[str, ...] | None = None
+    feature_names: Names = None
+    sample_names: Names = None
+
+    def without_samples(self) -> Facts:
+        """Return the facts without the names of rows, of which there may be a million."""
+        return self._replace(sample_names=None)
 
     def to_header(self) -> dict[str, Any]:
         """Return the facts as plain words and numbers, for a file."""

@@ -19,6 +19,9 @@ from ..errors import InputError, InputTypeError
 Step: TypeAlias = str | tuple[str, float]
 Values: TypeAlias = Any  # an ndarray or a SciPy CSR array; SciPy ships no types
 
+_LAPACK_SIDE = 1000  # up to here all components take a second
+_FILLED = 1 << 28  # bytes up to which sparse values are filled in for that
+
 
 def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
     """Return steps in their canonical form, a tuple of words such as `"pca:50"`.
@@ -101,13 +104,15 @@ def pca(values: Values, n_components: float) -> FloatArray:
     n_samples, n_features = values.shape
     k = int(n_components)
     require_components(k, (n_samples, n_features))
-    if sparse.issparse(values) and k == min(n_samples, n_features):
-        values = values.toarray()  # nothing is left out, and ARPACK must leave something out
+    few = min(n_samples, n_features) <= _LAPACK_SIDE
+    whole = k == min(n_samples, n_features)  # ARPACK must leave something out
+    if sparse.issparse(values) and (whole or (few and 8 * n_samples * n_features <= _FILLED)):
+        values = values.toarray()
     if sparse.issparse(values):
         solver = "covariance_eigh" if n_features <= 3000 else "arpack"
         values = sparse.csr_matrix(values) if solver == "arpack" else values
     else:
-        solver = "full" if min(n_samples, n_features) <= 1000 else "randomized"
+        solver = "full" if few else "randomized"
     model = PCA(k, svd_solver=solver, random_state=0)
     scores: FloatArray = np.ascontiguousarray(model.fit_transform(values))
     return scores

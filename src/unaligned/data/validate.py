@@ -13,6 +13,7 @@ from scipy import sparse
 from .._check import FloatArray, shape_of
 from ..errors import DataWarning, InputError, InputTypeError, warn
 from .derived import FiniteRows
+from .names import Names
 from .preprocess import Values
 from .sources import RowSource
 
@@ -81,15 +82,15 @@ def _bad_rows(block: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def checked_names(
-    names: Iterable[str] | None, n_features: int, label: str
-) -> tuple[str, ...] | None:
-    """Return names of features as a tuple, one for each column."""
+    argument: str, names: Iterable[str] | None, number: int, what: str, label: str
+) -> Names:
+    """Return the names that an argument gives as a tuple, one for each row or column."""
     if names is None:
         return None
     names = tuple(names)
-    if len(names) != n_features or not all(isinstance(name, str) for name in names):
+    if len(names) != number or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"feature_names must be {n_features} words, one for each column of {label}; "
+            f"{argument} must be {number} words, one for each {what} of {label}; "
             f"{len(names)} arrived, beginning with {names[:3]}. Leave them out, or name all."
         )
     return tuple(map(str, names))

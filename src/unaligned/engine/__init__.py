@@ -14,6 +14,8 @@ from ..errors import InputError, InputTypeError
 from .base import Engine as Engine
 from .base import told
 from .blas import available_cores as available_cores
+from .blas import blas_libraries as blas_libraries
+from .blas import limited_blas as limited_blas
 from .blas import one_blas as one_blas
 from .blas import resolve_jobs as resolve_jobs
 from .cluster import Cluster

@@ -6,6 +6,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing
 from typing import Any, ClassVar, TypeVar
 
@@ -108,12 +109,33 @@ def unsendable(engine: str, error: BaseException) -> InputError:
 
 
 def in_order(
-    submit: Callable[[Any], Any], items: Iterable[Any], room: Callable[[], int]
+    submit: Callable[[Any], Any],
+    items: Iterable[Any],
+    room: Callable[[], int],
+    wait: Callable[..., Any] = wait,
 ) -> Iterator[Any]:
-    """Yield what `submit` returns for each item, in order, with up to `room()` begun ahead."""
+    """Yield the future that `submit` returns for each item, done, in order.
+
+    Up to `room()` are begun ahead. One of them that fails is yielded at once, out of order: what
+    comes before it is of no use any more, and may take long. `wait` is that of the futures' kind.
+    """
     ahead: deque[Any] = deque()
     for item in items:
         ahead.append(submit(item))
         while len(ahead) >= room():
-            yield ahead.popleft()
-    yield from ahead
+            yield _next(ahead, wait)
+    while ahead:
+        yield _next(ahead, wait)
+
+
+def _next(ahead: deque[Any], wait: Callable[..., Any]) -> Any:
+    """Take the first future as soon as it is done, or before that one that has failed."""
+    first = ahead[0]
+    while not first.done():
+        later = [future for future in ahead if future is not first]
+        for future in later:
+            if future.done() and future.exception() is not None:
+                return future
+        running = [future for future in later if not future.done()]
+        wait([first, *running], return_when=FIRST_COMPLETED)
+    return ahead.popleft()

@@ -21,7 +21,7 @@ from ..errors import (
     UnalignedError,
 )
 from .base import Engine, Job, Result, heard, in_order, noted, unsendable
-from .blas import one_thread
+from .blas import limited_blas
 from .progress import Progress
 
 _AHEAD = 4  # jobs sent ahead per thread of the cluster: it is never idle, nor flooded
@@ -92,8 +92,8 @@ class Cluster(Engine):
         """Return the results combined to one on the workers: only the last comes here."""
         with self._sent(function, shared) as send:
             tree = _Tree(lambda parts: send.combined(combine, parts))
-            for future in in_order(send, items, lambda: _AHEAD * self._threads()):
-                _finished(future)
+            for future in self._futures(send, items):
+                _require_finished(future)
                 tree.add(future)
                 if advance is not None:
                     advance()
@@ -109,9 +109,14 @@ class Cluster(Engine):
     def _threads(self) -> int:
         return max(1, int(sum(self.client.ncores().values())))
 
+    def _futures(self, send: _Sender, items: Iterable[Any]) -> Iterator[Any]:
+        from dask import distributed
+
+        return in_order(send, items, lambda: _AHEAD * self._threads(), wait=distributed.wait)
+
     def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
         with self._sent(function, shared) as send:
-            for future in in_order(send, items, lambda: _AHEAD * self._threads()):
+            for future in self._futures(send, items):
                 yield _result(future)
 
     @contextmanager
@@ -189,7 +194,7 @@ class _Tree:
 
 def _job(function: Job[Any], shared: Any, item: Any) -> tuple[Any, list[Note]]:
     """Return what `noted` does. Runs on a worker, which has a thread for each of its jobs."""
-    with one_thread():
+    with limited_blas(1):
         return noted(function, shared, item)
 
 
@@ -227,12 +232,8 @@ def _said(client: Any) -> Iterator[None]:
         raise
 
 
-def _finished(future: Any) -> None:
-    """Wait for a future, but do not bring its result here; raise its error."""
-    from dask import distributed
-
-    wait: Any = distributed.wait
-    wait([future])
+def _require_finished(future: Any) -> None:
+    """Raise the error of a future that is done, but do not bring its result here."""
     if future.status != "finished":
         _result(future)
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,13 +18,22 @@ from ..errors import EngineError, Note
 from .base import Engine, Job, Result, heard, in_order, noted, unsendable
 from .blas import available_cores
 
+# What OpenMP and the BLAS libraries ask for the number of their threads.
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
 
 class Processes(Engine):
     """Jobs in processes of their own, each with its share of the BLAS threads.
 
     The processes are joblib's (loky): functions of any kind can be sent, scripts need no
-    `if __name__ == "__main__"`, and the processes are kept for the next call. An error or Ctrl-C
-    ends them. What jobs share goes through a file that each process reads once.
+    `if __name__ == "__main__"`, and the processes are kept for the next call that wants as many.
+    An error or Ctrl-C ends them. What jobs share goes through a file that each process reads once.
 
     Examples
     --------
@@ -43,13 +52,13 @@ class Processes(Engine):
     def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
         from joblib.externals.loky import get_reusable_executor
 
-        pool = get_reusable_executor(self.n_workers)
-        n_threads = max(1, available_cores() // self.n_workers)
+        share = max(1, available_cores() // self.n_workers)
+        pool = get_reusable_executor(self.n_workers, env=_with_threads(share))
         sent: deque[Any] = deque(maxlen=2 * self.n_workers)
         with _said(), _file((function, shared)) as path:
 
             def submit(item: Any) -> Any:
-                sent.append(pool.submit(_job, path, n_threads, item))
+                sent.append(pool.submit(_job, path, item))
                 return sent[-1]
 
             try:
@@ -72,23 +81,28 @@ def _wait_until_taken(futures: Iterable[Any], patience: float = 1.0) -> None:
             time.sleep(0.001)
 
 
-def _job(path: str, n_threads: int, item: Any) -> tuple[Any, list[Note]]:
+def _with_threads(share: int) -> dict[str, str]:
+    """Return the environment of a process whose libraries use so many threads each.
+
+    Read by each library when it is loaded, whenever that is. Where the user allows fewer, fewer.
+    """
+
+    def allowed(name: str) -> int:
+        given = os.environ.get(name, os.environ.get("OMP_NUM_THREADS", ""))
+        return min(int(given), share) if given.isdigit() else share
+
+    return {name: str(max(1, allowed(name))) for name in _THREADS}
+
+
+def _job(path: str, item: Any) -> tuple[Any, list[Note]]:
     """Return what `noted` does. Runs in a process of the pool."""
     function, shared = _read(path)
-    _limit_blas(n_threads)
     return noted(function, shared, item)
 
 
 @lru_cache(maxsize=1)
 def _read(path: str) -> Any:
     return pickle.loads(Path(path).read_bytes())
-
-
-@cache
-def _limit_blas(n_threads: int) -> None:
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(limits=n_threads)
 
 
 @contextmanager

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .base import Engine, Job, Result, heard, in_order, noted
-from .blas import available_cores
+from .blas import available_cores, limited_blas, unlimited_here
+
+_REMINDERS = 10  # to a job that was stopped and goes on
 
 
 class Threads(Engine):
@@ -34,25 +37,22 @@ class Threads(Engine):
 def _threaded(
     function: Job[Result], items: Iterable[Any], shared: Any, n_threads: int
 ) -> Iterator[Any]:
-    from threadpoolctl import threadpool_limits
-
-    jobs = _Stoppable()
-    with threadpool_limits(limits=max(1, available_cores() // n_threads)):
-        pool = ThreadPoolExecutor(n_threads)
-        try:
-            futures = in_order(
-                lambda item: pool.submit(jobs.run, function, shared, item),
-                items,
-                lambda: 2 * n_threads,
-            )
-            for future in futures:
-                yield future.result()
-        except BaseException:
-            # After an error or Ctrl-C nothing new is started, and what runs is not waited for.
-            pool.shutdown(wait=False, cancel_futures=True)
-            jobs.stop()
-            raise
-        pool.shutdown()
+    jobs = _Stoppable(max(1, available_cores() // n_threads))
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        futures = in_order(
+            lambda item: pool.submit(jobs.run, function, shared, item),
+            items,
+            lambda: 2 * n_threads,
+        )
+        for future in futures:
+            yield future.result()
+    except BaseException:
+        # After an error or Ctrl-C nothing new is started, and what runs is not waited for.
+        pool.shutdown(wait=False, cancel_futures=True)
+        jobs.stop()
+        raise
+    pool.shutdown()
 
 
 class _Stopped(BaseException):
@@ -63,23 +63,34 @@ class _Stoppable:
     """Jobs that can be stopped from outside, as Ctrl-C stops the main thread.
 
     Python raises Ctrl-C in the main thread only. The same is done to the other threads here: an
-    exception is set for them, and raised as soon as they are back from compiled code.
+    exception is set for them, and raised as soon as they are back from compiled code. Until then
+    they keep to their share of the BLAS threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, blas_threads: int) -> None:
+        self._blas_threads = blas_threads
         self._lock = threading.Lock()
         self._running: set[int] = set()
         self._stopped = False
 
     def run(self, function: Job[Result], shared: Any, item: Any) -> Any:
         """Return what `noted` does."""
+        try:
+            return self._run(function, shared, item)
+        finally:
+            self._running.discard(threading.get_ident())
+            if self._stopped:
+                unlimited_here()
+
+    def _run(self, function: Job[Result], shared: Any, item: Any) -> Any:
         this = threading.get_ident()
         with self._lock:
             if self._stopped:
                 raise _Stopped
             self._running.add(this)
         try:
-            return noted(function, shared, item)
+            with limited_blas(self._blas_threads):
+                return noted(function, shared, item)
         finally:
             with self._lock:
                 self._running.discard(this)
@@ -89,8 +100,20 @@ class _Stoppable:
 
     def stop(self) -> None:
         """Raise `_Stopped` in every job that runs."""
+        self._stopped = True
+        self._raise()
+        threading.Thread(target=self._insist, daemon=True).start()
+
+    def _insist(self) -> None:
+        """Raise it again: code that catches everything, such as some imports, swallows it."""
+        for _ in range(_REMINDERS):
+            time.sleep(1.0)
+            if not self._running:
+                return
+            self._raise()
+
+    def _raise(self) -> None:
         with self._lock:
-            self._stopped = True
             for thread in self._running:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(thread), ctypes.py_object(_Stopped)

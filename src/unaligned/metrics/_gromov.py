@@ -2,76 +2,140 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
 import numpy as np
 from scipy import sparse
 
 from .._check import FloatArray, IndexArray
 from ..errors import AccuracyWarning, warn
+from ._coupling import Coupling, optimal_coupling, simplex, warn_not_converged
+from ._points import squared_distances
 
-_SIMPLEX_STEPS = 10_000_000  # POT's 100,000 are not enough from N=2000 on
 _TOLERANCE = 1e-9  # POT's own, on the relative change of the loss
-_ROUNDING = 1e-15  # relative to the mean squared distances: what cancellation leaves
-_LARGE = 1e9  # costs of this size are far above the absolute tolerance of POT's simplex
+_CANCELLED = 1e-8  # below, in mean squared distances, products have lost half of the digits
+_BLUR = 2 * float(np.finfo(float).eps)  # of both distance matrices, in root mean squares
+_SEEN = 1e-6  # a share of the value or of the distances to neighbours that is worth a word
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Two spaces and the gradient of the loss by matrix products, good to rounding of C²."""
+
+    C1: FloatArray
+    C2: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+    rounding: ClassVar[float] = 1e-15
+
+    @cached_property
+    def weights(self) -> tuple[FloatArray, FloatArray]:
+        """The shares p and q of the points."""
+        return self.first / self.first.sum(), self.second / self.second.sum()
+
+    @cached_property
+    def squares(self) -> tuple[FloatArray, FloatArray]:
+        """What of the gradient depends on the row and on the column alone."""
+        p, q = self.weights
+        return self.C1**2 @ p, self.C2**2 @ q
+
+    def gradient(self, vertex: FloatArray) -> FloatArray:
+        """Return half of the gradient at a vertex, whose few entries make one product sparse."""
+        rows, columns = self.squares
+        half: FloatArray = (self.C1 @ sparse.csr_array(vertex)) @ self.C2
+        half *= -2.0
+        half += rows[:, None]
+        half += columns
+        return half
+
+    def vertex(self, gradient: FloatArray) -> FloatArray:
+        """Return the coupling in which the gradient is least."""
+        return _plan(simplex(gradient, self.first, self.second))
+
+
+class _Differences(_Products):
+    """The same from differences, which cancel nothing: slower beside points far out."""
+
+    rounding: ClassVar[float] = 1e-30
+
+    def gradient(self, vertex: FloatArray) -> FloatArray:
+        """Return half of the gradient: squared distances between rows of matched columns."""
+        i, j = np.nonzero(vertex)
+        root = np.sqrt(vertex[i, j])
+        return squared_distances(self.C1[:, i] * root, self.C2[:, j] * root)
+
+    def vertex(self, gradient: FloatArray) -> FloatArray:
+        """Return the coupling in which the gradient is least."""
+        return _plan(optimal_coupling(gradient, self.first, self.second))
 
 
 def square_loss(
-    C1: FloatArray, C2: FloatArray, p: FloatArray, q: FloatArray, max_iter: int
+    C1: FloatArray, C2: FloatArray, first: FloatArray, second: FloatArray, max_iter: int
 ) -> float:
     r"""Return a local minimum of the square loss over couplings, by conditional gradient.
 
-    .. math:: L(T) = \sum_{ijkl} (C^1_{ik} - C^2_{jl})^2 T_{ij} T_{kl}
-              = p^T (C^1)^{\circ 2} p + q^T (C^2)^{\circ 2} q - 2 \langle C^1 T C^2, T \rangle
+    .. math:: L(T) = \sum_{ijkl} (C^1_{ik} - C^2_{jl})^2 T_{ij} T_{kl} = \langle G(T), T \rangle,
+              \quad G(T)_{ij} = \sum_{kl} (C^1_{ik} - C^2_{jl})^2 T_{kl}
 
-    The algorithm of POT's `gromov_wasserstein` (Vayer et al., 2019) from the same start
-    :math:`T = p q^T`, with POT's network simplex, and a quarter of its dense products: the
-    vertex that the simplex returns has at most N + M - 1 entries, so one of the two products is
-    sparse, and :math:`C^1 T C^2` follows the line search instead of being worked out again.
-    What of it depends on the row or the column alone is the same for all couplings, and left
-    out: between clusters far apart it eats the digits that tell the points of one apart.
+    of points that count `first` and `second` times. The algorithm of POT's `gromov_wasserstein`
+    (Vayer et al., 2019) from the same start :math:`T = p q^T`, with POT's network simplex, and a
+    quarter of its dense products: the vertex that the simplex returns has at most N + M - 1
+    entries, so one of the two products in :math:`C^1 T C^2` is sparse, and G follows the line
+    search instead of being worked out again.
+
+    A loss far below the squared distances, as with points far out or spaces that are nearly the
+    same, is what cancellation leaves of the products. Then G is worked out from differences.
 
     O(N M (N + M)) time per step, some 130 N M bytes.
     """
+    p, q = first / first.sum(), second / second.sum()
     scale = float(p @ C1**2 @ p + q @ C2**2 @ q)
     if scale == 0:
         return 0.0
-    loss = 1.0 - 2.0 * float(p @ C1 @ p) * float(q @ C2 @ q) / scale
     root = float(np.sqrt(scale))
     C1, C2 = C1 / root, C2 / root
-    C1 -= p @ C1
-    C2 -= (C2 @ q)[:, None]
-    return scale * _conditional_gradient(C1, C2, p, q, loss, max_iter)
+    loss, converged = _conditional_gradient(_Products(C1, C2, first, second), max_iter)
+    if loss < _CANCELLED:
+        loss, converged = _conditional_gradient(_Differences(C1, C2, first, second), max_iter)
+        if max(loss**0.5, min(_neighbours(C1), _neighbours(C2))) < _BLUR / _SEEN:
+            _warn_rounding(root * loss**0.5, root * _BLUR)
+    if not converged:
+        reason = f"max_iter={max_iter} steps were not enough"
+        warn_not_converged("conditional gradient", reason, "Raise max_iter.")
+    return scale * loss
 
 
-def _conditional_gradient(
-    C1: FloatArray, C2: FloatArray, p: FloatArray, q: FloatArray, loss: float, max_iter: int
-) -> float:
-    """Return a local minimum from the loss of the product coupling, for centred matrices."""
-    from ot import emd
-
-    T = np.outer(p, q)
-    CTC = np.outer(C1 @ p, q @ C2)
+def _conditional_gradient(spaces: _Products, max_iter: int) -> tuple[float, bool]:
+    """Return a local minimum, and whether it was reached."""
+    (p, q), C1, C2 = spaces.weights, spaces.C1, spaces.C2
+    a, b = C1 @ p, C2 @ q
+    T, G = np.outer(p, q), (a[:, None] - b) ** 2
+    # The rest of G(p qᵀ) depends on the row or the column alone: it is the same for all
+    # couplings, and would eat the digits that tell the points of a cluster apart.
+    rest = float(p @ (C1 - a[:, None]) ** 2 @ p + q @ (C2 - b[:, None]) ** 2 @ q)
+    loss = float(np.vdot(G, T)) + rest
     for _ in range(max_iter):
-        cost = CTC * (-_LARGE / (float(np.abs(CTC).max()) or 1.0))
-        vertex, log = emd(p, q, cost, numItermax=_SIMPLEX_STEPS, log=True)
-        if log["warning"]:
-            remedy = "Compare fewer rows with subsample=."
-            warn_not_converged("the network simplex", log["warning"], remedy)
-        step, CSC = vertex - T, (C1 @ sparse.csr_array(vertex)) @ C2 - CTC
-        quadratic, linear = -2.0 * float(np.vdot(CSC, step)), -4.0 * float(np.vdot(CTC, step))
+        vertex = spaces.vertex(G)
+        there = spaces.gradient(vertex)
+        step = vertex - T
+        quadratic, linear = float(np.vdot(there - G, step)), 2.0 * float(np.vdot(G, step))
         size = _line_search(quadratic, linear)
-        T += size * step
-        CTC += size * CSC
-        change = size * (quadratic * size + linear)
-        loss += change
-        if abs(change) <= max(_TOLERANCE * abs(loss), _ROUNDING):
-            return max(loss, 0.0)
-    reason = f"max_iter={max_iter} steps were not enough"
-    warn_not_converged("conditional gradient", reason, "Raise max_iter.")
-    return max(loss, 0.0)
+        for now, then in ((T, vertex), (G, there)):
+            now *= 1.0 - size  # not now + size (then - now): what is gone must leave no rounding
+            then *= size
+            now += then
+        rest *= 1.0 - size
+        loss = max(float(np.vdot(G, T)) + rest, 0.0)
+        if -size * (quadratic * size + linear) <= max(_TOLERANCE * loss, spaces.rounding):
+            return loss, True
+    return loss, False
 
 
-def shares(points: FloatArray, landmarks: IndexArray, *, precomputed: bool) -> FloatArray:
-    """Return the share of points that are nearest to each landmark, (r,).
+def followers(points: FloatArray, landmarks: IndexArray, *, precomputed: bool) -> FloatArray:
+    """Return how many points are nearest to each landmark, (r,).
 
     O(N r d) time, blocked.
     """
@@ -81,17 +145,15 @@ def shares(points: FloatArray, landmarks: IndexArray, *, precomputed: bool) -> F
         nearest = points[:, landmarks].argmin(axis=1)
     else:
         nearest = pairwise_distances_argmin(points, points[landmarks])
-    counts: FloatArray = np.bincount(nearest, minlength=landmarks.size) / len(points)
-    return counts
+    return np.bincount(nearest, minlength=landmarks.size).astype(np.float64)
 
 
-def warn_not_converged(solver: str, reason: object, remedy: str) -> None:
-    """Warn that a transport solver stopped early."""
-    warn(
-        f"{solver} did not converge: {reason}. The value is not the minimum that was asked for. "
-        f"{remedy}",
-        AccuracyWarning,
-    )
+def _plan(found: Coupling) -> FloatArray:
+    """Return the plan of a coupling; warn where it is not the best."""
+    if found.complaint:
+        remedy = "Compare fewer rows with subsample=."
+        warn_not_converged("the network simplex", found.complaint, remedy)
+    return found.plan
 
 
 def _line_search(quadratic: float, linear: float) -> float:
@@ -99,3 +161,20 @@ def _line_search(quadratic: float, linear: float) -> float:
     if quadratic > 0:
         return min(1.0, max(0.0, -linear / (2.0 * quadratic)))
     return 1.0 if quadratic + linear < 0 else 0.0
+
+
+def _neighbours(C: FloatArray) -> float:
+    """Return how far the closest tenth of points is from others; inf if all are one.
+
+    No more than a tenth: clouds far out collapse by rounding, and have no neighbours left.
+    """
+    nearest = C.min(axis=1, where=C > 0, initial=np.inf)
+    return float(np.quantile(nearest, 0.1, method="lower"))
+
+
+def _warn_rounding(value: float, blur: float) -> None:
+    warn(
+        f"some points are so far out that rounding of their distances may move the value, "
+        f"{value:.3g}, by {blur:.1g}. Leave them out, or compare the parts one by one.",
+        AccuracyWarning,
+    )

@@ -13,15 +13,17 @@ from scipy.spatial.distance import cdist
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
-from ..errors import DegenerateDataError
-from ..operators.points import squared_norms
+from ..errors import DegenerateDataError, InputError, about
+from ..operators.bandwidth import median_distance
+from ..operators.points import LARGEST, SMALLEST, PointCloud, require_representable
+from ..operators.rows import squared_norms
 from .base import Distance
 
-# Up to here differences are no dearer than a matrix product, and they have no cancellation.
-_FEW_FEATURES = 16
+# Up to here `cdist` is no dearer than a matrix product, and differences have no cancellation.
+_CDIST_FEATURES = 16
+_NARROW = 16  # rows of so few features are slow to go through; column after column is not
 # Where ‖x - y‖² is this small against ‖x‖² + ‖y‖², the product has lost 6 of its 16 digits.
 _CANCELLED = 1e-6
-_SMALLEST, _LARGEST = 1e-140, 1e140  # squares of these are numbers, sums over features too
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +132,47 @@ def dense_points(dataset: Dataset) -> FloatArray:
 def require_range(values: FloatArray, label: str) -> None:
     """Refuse values whose squares overflow or vanish; zeros are no trouble."""
     squares = float(np.vdot(values, values))
-    if _SMALLEST**2 <= squares <= _LARGEST**2:
+    if SMALLEST**2 <= squares <= LARGEST**2:
         return
-    peak = float(np.abs(values).max(initial=0.0))
-    if peak > _LARGEST or 0 < peak < _SMALLEST:
-        what = "overflow" if peak > 1 else "underflow"
+    with about(label):
+        require_representable(float(np.abs(values).max(initial=0.0)))
+
+
+def median_width(cloud: PointCloud, label: str, instead: str) -> float:
+    """Return the median distance of pairs i < j, refusing 0; `instead` says what else to do."""
+    width = median_distance(cloud)
+    if width == 0:
         raise DegenerateDataError(
-            f"{label} has values up to {peak:g}, whose squares {what}; they must lie between "
-            f"{_SMALLEST:g} and {_LARGEST:g}. Rescale all datasets alike."
+            f"The Gaussian kernel has the width 0 for {label}: half of all pairs of rows or more "
+            f"are duplicates. Remove the duplicates in all datasets, or {instead}."
         )
+    return width
+
+
+def require_width(width: float, told: str) -> None:
+    """Refuse a width h of a Gaussian kernel whose square overflows or vanishes."""
+    if not SMALLEST <= width <= LARGEST:
+        raise InputError(
+            f"{told} gives a Gaussian kernel the width h={width:g}; h must lie between "
+            f"{SMALLEST:g} and {LARGEST:g}. Choose one nearer to the distances between the points."
+        )
+
+
+def gaussian_rate(cloud: PointCloud, width: float, told: str) -> float:
+    r"""Return 1/(2h²) of :math:`e^{-\|x - y\|^2 / (2 h^2)}`; points keep the digits it asks for.
+
+    `told` is the option that h comes from, as messages call it.
+    """
+    require_width(width, told)
+    cloud.keep_digits(2.0 * width**2)
+    return 0.5 / width**2
 
 
 def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean of every column, exact where nothing varies, (d,), and points minus it.
+
+    The mean is part of what is compared; where only distances count, `around_median` keeps
+    more digits.
 
     Examples
     --------
@@ -150,8 +180,7 @@ def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> mean.tolist(), rest.tolist()
     ([1.5, 7.0], [[-0.5, 0.0], [0.5, 0.0]])
     """
-    # Narrow rows are slow to go through; column after column is not.
-    order: Literal["F", "C"] = "F" if points.shape[1] <= _FEW_FEATURES else "C"
+    order: Literal["F", "C"] = "F" if points.shape[1] <= _NARROW else "C"
     rest: FloatArray = np.subtract(points, points[0], order=order)
     shift = rest.mean(axis=0)
     rest -= shift
@@ -159,7 +188,7 @@ def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return ‖xᵢ - yⱼ‖², (N, M): from differences, or by a product where features are many.
+    """Return ‖xᵢ - yⱼ‖² of all pairs, (N, M), by a product where features are many.
 
     The product is taken of centred points: otherwise what all points share eats the digits in
     which they differ. Pairs that lose digits all the same, such as the others of a cloud with
@@ -172,7 +201,7 @@ def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
     array([[9.],
            [4.]])
     """
-    if first.shape[1] <= _FEW_FEATURES:
+    if first.shape[1] <= _CDIST_FEATURES:
         plain: FloatArray = cdist(first, second, "sqeuclidean")
         return plain
     centre = 0.5 * (first.mean(axis=0) + second.mean(axis=0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -13,23 +12,27 @@ from scipy.linalg.lapack import dpotrf, dsygst
 
 from .. import _check
 from .._check import FloatArray
-from ..data.dataset import Dataset
+from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts
 from ..engine import one_blas
 from ..errors import InputError, NotApplicableError
 from ..operators.affinity import KernelSettings
-from ..spectra.compute import operator_of
-from .base import Distance
+from ..spectra.base import is_singular, negative_mass
+from ..spectra.compute import operator_of, warn_if_indefinite
+from ._points import DataDistance, Described
 from .imd import TIMES, require_powers
 
-_NEAR_ONE, _NEXT_TO_ONE = 1.0 - 1e-12, 1.0 - np.finfo(float).epsneg
+# Up to here η leaves its logarithm nine digits; operators of points, with γ = 1e-8, stay below.
+_NEAR_ONE = 1.0 - 1e-8
 _MADE = {"spd": "a matrix taken as it is", "graph": "the heat kernel of a graph"}
 NORMS = {"frobenius": 2, "nuclear": 1, "spectral": np.inf}
 
 
 @dataclass(frozen=True)
-class AlignedDistance(Distance):
+class AlignedDistance(DataDistance):
     """A distance between two N×N operators, row i of one belonging to row i of the other.
+
+    Equal operators are at distance exactly 0, and both directions give the same bits.
 
     Attributes
     ----------
@@ -40,6 +43,7 @@ class AlignedDistance(Distance):
     """
 
     paired_rows: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = KINDS
     cost: ClassVar[str] = "O(N³) per dataset and pair, 40 N² bytes"
 
     gamma: float | None = None
@@ -55,15 +59,16 @@ class AlignedDistance(Distance):
                 "out first."
             )
 
-    def describe(self, dataset: Dataset, seed: int) -> Any:
-        """Return what `compare` needs of W + γI, (N, N)."""
+    def content(self, dataset: Dataset, seed: int) -> Any:
+        """Return what `between` needs of W + γI, (N, N)."""
         gamma = self.gamma
         if gamma is None:
             gamma = 0.0 if dataset.kind == "spd" else 1e-8
         with one_blas():
-            W = operator_of(dataset, self.kernel)[0].to_dense()
+            operator = operator_of(dataset, self.kernel)[0]
+            W = operator.to_dense()
             W[np.diag_indices_from(W)] += gamma
-            return self.transform(W, dataset.label)
+            return self.transform(W, dataset.label, definite=operator.definite)
 
     def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
@@ -75,26 +80,23 @@ class AlignedDistance(Distance):
             )
         return super().objection(first, second)
 
-    def transform(self, W: FloatArray, label: str) -> Any:
-        """Return the part of the work that needs only one operator; the operator itself here."""
+    def transform(self, W: FloatArray, label: str, *, definite: bool) -> Any:
+        """Return the part of the work that needs only one operator; the operator itself here.
+
+        Where not `definite`, the affinity may have negative eigenvalues that are no rounding.
+        """
         return W
 
-    def compare(self, first: Any, second: Any) -> float:
+    def compare(self, first: Described, second: Described) -> float:
         """Return the distance, after making sure that the rows can belong together."""
-        if first is second:
-            return 0.0  # the same data is described once
-        sizes = len(first[0]), len(second[0])
+        sizes = len(first.arrays[0]), len(second.arrays[0])
         if sizes[0] != sizes[1]:
             raise NotApplicableError(
                 f"distance {self.name!r} does not apply: it compares row i with row i, and the "
                 f"datasets have {sizes[0]} and {sizes[1]} rows."
             )
         with one_blas():
-            return self.between(first, second)
-
-    @abstractmethod
-    def between(self, first: Any, second: Any) -> float:
-        """Return the distance between two transformed operators of one size."""
+            return super().compare(first, second)
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,10 @@ class Euclidean(AlignedDistance):
     summary: ClassVar[str] = "Frobenius norm of the difference of aligned operators"
     cost: ClassVar[str] = "O(N² d) per dataset, O(N²) per pair, 36 N² bytes"
 
-    def between(self, first: FloatArray, second: FloatArray) -> float:
+    def between(self, first: Described, second: Described) -> float:
         """Return the Frobenius norm of the difference."""
         # As a vector it goes to BLAS, which scales: a matrix is squared as it is.
-        return float(scaled_norm((first - second).ravel()))
+        return float(scaled_norm((first.content - second.content).ravel()))
 
 
 @dataclass(frozen=True)
@@ -127,17 +129,16 @@ class LogEuclidean(AlignedDistance):
     name: ClassVar[str] = "log-euclidean"
     summary: ClassVar[str] = "log-Euclidean distance of aligned operators (Eq. 5)"
 
-    def transform(self, W: FloatArray, label: str) -> FloatArray:
+    def transform(self, W: FloatArray, label: str, *, definite: bool) -> FloatArray:
         """Return the matrix logarithm, by eigenvectors."""
         eigenvalues, U = eigh(W)
-        if eigenvalues[0] <= 0:
-            raise _not_positive(eigenvalues[0], label)
+        _require_positive(eigenvalues, label)
         logarithm: FloatArray = (U * np.log(eigenvalues)) @ U.T
         return logarithm
 
-    def between(self, first: FloatArray, second: FloatArray) -> float:
+    def between(self, first: Described, second: Described) -> float:
         """Return the Frobenius norm of the difference of logarithms."""
-        return float(np.linalg.norm(first - second))
+        return float(np.linalg.norm(first.content - second.content))
 
 
 @dataclass(frozen=True)
@@ -151,35 +152,42 @@ class AffineInvariant(AlignedDistance):
     another number, so the generalised eigenvalues are used. Those of (W₂, W₁) themselves leave
     four digits to operators of condition 10⁸, as small ones are lost beside large ones; so they
     are taken from η = (μ - 1) / (μ + 1), the eigenvalues of (W₂ - W₁, W₂ + W₁), which lie
-    between -1 and 1 and keep both ends: log μ = 2 artanh η. The mean diagonals are taken out
-    first, so that μ lies around 1 whatever the units. One eigenvalue problem, O(N³), per pair.
+    between -1 and 1 and keep both ends: log μ = 2 artanh η. Where some |η| is 1 but for 1e-8
+    its own rounding shows, and μ is p / q, the shares p and q of either side being the
+    eigenvalues of (W₂, W₁ + W₂) and (W₁, W₁ + W₂): what small eigenvalues the matrices hold
+    beside large ones, those keep. The mean diagonals are taken out first, so that μ lies around
+    1 whatever the units. One eigenvalue problem per pair, O(N³), five where some |η| is so near 1.
     """
 
     name: ClassVar[str] = "affine-invariant"
     summary: ClassVar[str] = "affine-invariant distance of aligned operators"
 
-    def transform(self, W: FloatArray, label: str) -> tuple[FloatArray, float, str]:
-        """Return the operator over its mean diagonal, the logarithm of that, and its label."""
+    def transform(self, W: FloatArray, label: str, *, definite: bool) -> tuple[FloatArray, float]:
+        """Return the operator over its mean diagonal, and the logarithm of that."""
         unit = float(np.trace(W)) / len(W)
         if not unit > 0:
             raise _not_positive(eigvalsh(W)[0], label)
         W /= unit
-        return W, float(np.log(unit)), label
+        return W, float(np.log(unit))
 
-    def between(
-        self, first: tuple[FloatArray, float, str], second: tuple[FloatArray, float, str]
-    ) -> float:
+    def arrays(self, content: tuple[FloatArray, float]) -> tuple[FloatArray, ...]:
+        """Return the operator over its mean diagonal, and the logarithm of that."""
+        return content[0], np.array([content[1]])
+
+    def between(self, first: Described, second: Described) -> float:
         """Return the norm of the logarithms of the generalised eigenvalues."""
-        W1, W2 = first[0], second[0]
+        (W1, log_unit1), (W2, log_unit2) = first.content, second.content
         factor, failed = dpotrf((W1 + W2).T, lower=1, clean=0, overwrite_a=1)
-        if failed:
-            _require_positive(first, second)
+        if failed or is_singular(factor.diagonal() ** 2):  # pivots lie between the eigenvalues
+            raise _more_singular(first, second)
         reduced, _ = dsygst((W2 - W1).T, factor, lower=1, overwrite_a=1)
         ratios = eigvalsh(reduced)  # reads the lower half
-        if np.abs(ratios).max() > _NEAR_ONE:  # one of them is singular, or next to it
-            _require_positive(first, second)
-        logarithms = 2.0 * np.arctanh(np.clip(ratios, -_NEXT_TO_ONE, _NEXT_TO_ONE))
-        return float(np.linalg.norm(logarithms + second[1] - first[1]))
+        if np.abs(ratios).max() < _NEAR_ONE:
+            logarithms = 2.0 * np.arctanh(ratios)
+        else:  # one of them is singular, or next to it
+            shares1, shares2 = (_shares(operator, factor) for operator in (first, second))
+            logarithms = np.log(shares2) - np.log(shares1[::-1])
+        return float(np.linalg.norm(logarithms + log_unit2 - log_unit1))
 
 
 @dataclass(frozen=True)
@@ -213,19 +221,25 @@ class SpectralGW(AlignedDistance):
         super().__post_init__()
         _check.one_of("norm", self.norm, NORMS)
 
-    def transform(self, W: FloatArray, label: str) -> tuple[FloatArray, FloatArray]:
+    def transform(
+        self, W: FloatArray, label: str, *, definite: bool
+    ) -> tuple[FloatArray, FloatArray]:
         """Return eigenvalues, clipped at 0, and eigenvectors."""
         eigenvalues, U = eigh(W)
+        if not definite:
+            warn_if_indefinite(negative_mass(eigenvalues), label)
         return np.maximum(eigenvalues, 0.0), U
 
-    def between(
-        self, first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]
-    ) -> float:
+    def arrays(self, content: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, ...]:
+        """Return both."""
+        return content
+
+    def between(self, first: Described, second: Described) -> float:
         """Return the supremum over all times.
 
         Times are tried in the order of an upper bound, until none can exceed what was found.
         """
-        (values1, U1), (values2, U2) = first, second
+        (values1, U1), (values2, U2) = first.content, second.content
         C = U1.T @ U2
         # In the unit of the largest eigenvalue no power overflows; the weights take it back.
         unit = max(float(values1[-1]), float(values2[-1])) or 1.0
@@ -267,12 +281,28 @@ def _norm(powers1: FloatArray, powers2: FloatArray, C: FloatArray, norm: str) ->
     return float(np.linalg.norm(eigvalsh(difference), NORMS[norm]))
 
 
-def _require_positive(*operators: tuple[FloatArray, float, str]) -> None:
-    """Refuse operators that are singular but for rounding."""
-    for W, log_unit, label in operators:
-        eigenvalues = eigvalsh(W)
-        if eigenvalues[0] <= len(W) * np.finfo(float).eps * eigenvalues[-1]:
-            raise _not_positive(float(eigenvalues[0] * np.exp(log_unit)), label)
+def _shares(operator: Described, factor: FloatArray) -> FloatArray:
+    """Return the eigenvalues of (W, W₁ + W₂), ascending, (N,); a singular W is refused."""
+    W, log_unit = operator.content
+    own = eigvalsh(W)
+    _require_positive(own, operator.label, unit=np.exp(log_unit))
+    reduced, _ = dsygst(W.T, factor, lower=1)
+    # The trace of the sum is 2 N here, so that no share is less, whatever rounding says.
+    shares: FloatArray = np.maximum(eigvalsh(reduced), own[0] / (2.0 * len(W)))
+    return shares
+
+
+def _require_positive(eigenvalues: FloatArray, label: str, unit: float = 1.0) -> None:
+    """Refuse an operator that is singular but for rounding; eigenvalues ascend."""
+    if is_singular(eigenvalues):
+        raise _not_positive(float(eigenvalues[0] * unit), label)
+
+
+def _more_singular(first: Described, second: Described) -> InputError:
+    """Return what to say where the sum of two operators is singular, of the one to blame."""
+    spectra = [(eigvalsh(operator.content[0]), operator) for operator in (first, second)]
+    eigenvalues, worse = min(spectra, key=lambda found: found[0][0] / found[0][-1])
+    return _not_positive(float(eigenvalues[0] * np.exp(worse.content[1])), worse.label)
 
 
 def _not_positive(smallest: float, label: str) -> InputError:

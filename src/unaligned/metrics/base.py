@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts
+from ..data.names import Names
 from ..data.preprocess import is_fitted
 from ..engine import Engine
 from ..errors import InputError, RecipeMismatchError
@@ -24,6 +25,20 @@ from ..spectra.compute import (
 )
 from ..spectra.decay import suggest_gamma
 from ..spectra.signature import Signature
+
+# What options are called in other libraries, or in the paper; only to suggest ours.
+_ELSEWHERE = {
+    "sigma": "bandwidth",
+    "k": "n_eigenvalues",
+    "n_components": "n_eigenvalues",
+    "reg": "epsilon",
+    "random_state": "rng",
+    "seed": "rng",
+}
+_ORDERED = {
+    "column": "columns= does where a table is read from a file",
+    "row": "second.loc[first.index] does in pandas",
+}
 
 
 class Distance(ABC):
@@ -64,7 +79,10 @@ class Distance(ABC):
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
         """Return the distance with these flat options, refusing unknown ones."""
-        _check.known_options(f"distance {cls.name!r}", options, _settings.option_names(cls))
+        names = _settings.option_names(cls)
+        if not options.keys() <= set(names):
+            also = {word: ours for word, ours in _ELSEWHERE.items() if ours in (*names, "rng")}
+            _check.known_options(f"distance {cls.name!r}", options, names, also)
         return _settings.from_options(cls, options)
 
     def options(self) -> dict[str, Any]:
@@ -107,17 +125,23 @@ class Distance(ABC):
         for dataset in (first, second):
             if dataset.kind not in self.kinds:
                 return f"it takes {' or '.join(self.kinds)}, and {dataset.label} is {dataset.kind}"
-        if self.paired_rows and first.n_samples != second.n_samples:
-            return (
-                f"it compares row i with row i, and {first.label} has {first.n_samples} rows "
-                f"where {second.label} has {second.n_samples}"
-            )
-        if self.paired_rows and (first.n_dropped or second.n_dropped):
-            return (
-                "it compares row i with row i, and nan_policy='omit' dropped rows of "
-                f"{first.label if first.n_dropped else second.label}"
-            )
-        return _other_features(first, second) if self.same_features else None
+        reason = _other_rows(first, second) if self.paired_rows else None
+        return reason or (_other_features(first, second) if self.same_features else None)
+
+
+def _other_rows(first: Facts, second: Facts) -> str | None:
+    """Return why row i of these two is not the same sample, or None."""
+    needs = "it compares row i with row i, and"
+    if first.n_samples != second.n_samples:
+        return (
+            f"{needs} {first.label} has {first.n_samples} rows where {second.label} has "
+            f"{second.n_samples}"
+        )
+    if first.n_dropped or second.n_dropped:
+        dropped = first if first.n_dropped else second
+        return f"{needs} nan_policy='omit' dropped rows of {dropped.label}"
+    found = _other_names("row", first, first.sample_names, second, second.sample_names)
+    return found and f"{needs} {found}"
 
 
 def _other_features(first: Facts, second: Facts) -> str | None:
@@ -135,21 +159,26 @@ def _other_features(first: Facts, second: Facts) -> str | None:
             f"{needs} {first.label} has {first.n_features} columns where {second.label} has "
             f"{second.n_features}"
         )
-    mine, yours = first.feature_names, second.feature_names
-    if mine is None or yours is None or mine == yours:
+    found = _other_names("column", first, first.feature_names, second, second.feature_names)
+    return found and f"{needs} {found}"
+
+
+def _other_names(what: str, first: Facts, mine: Names, second: Facts, yours: Names) -> str | None:
+    """Return how the names of rows or columns differ; None where they agree, or one has none."""
+    if mine is None or yours is None or mine is yours or mine == yours:
         return None
-    missing = [name for name in mine if name not in set(yours)]
+    known = set(yours)
+    missing = [name for name in mine if name not in known]
     if missing:
         shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
         return (
-            f"{needs} {second.label} has no column {shown}, which {first.label} has; name the "
-            "columns alike, or give arrays or .npy files, whose columns are matched by position"
+            f"{second.label} has no {what} {shown}, which {first.label} has; name the {what}s "
+            f"alike, or give arrays or .npy files, whose {what}s are matched by position"
         )
     i = next(i for i, name in enumerate(mine) if name != yours[i])
     return (
-        f"{needs} {first.label} has {mine[i]!r} as column {i} where {second.label} has "
-        f"{yours[i]!r}; bring the columns of all datasets into one order, as columns= does where "
-        "a table is read from a file"
+        f"{first.label} has {mine[i]!r} as {what} {i} where {second.label} has {yours[i]!r}; "
+        f"bring the {what}s of all datasets into one order, as {_ORDERED[what]}"
     )
 
 
@@ -163,6 +192,11 @@ class SpectralDistance(Distance):
     is_descriptor: ClassVar[bool] = True
 
     settings: SignatureSettings = field(default_factory=SignatureSettings)
+
+    @property
+    def gives_signatures(self) -> bool:
+        """Whether `describe` returns signatures, with these settings too."""
+        return True
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Settle K for the whole collection; a K that some dataset cannot have is refused."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,12 +14,20 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..errors import DegenerateDataError
-from ..operators.bandwidth import median_distance
-from ..operators.points import PointCloud, squared_norms
+from ..operators.points import PointCloud
+from ..operators.rows import squared_norms
 from ..operators.threads import Workers
-from ._points import DataDistance, Described, centred, dense_points
+from ._points import (
+    DataDistance,
+    Described,
+    centred,
+    dense_points,
+    gaussian_rate,
+    median_width,
+)
 
 _TILE_ROWS = 1024
+_FAINT = 1e-10  # a kernel that varies by less than this share of its values has few digits left
 _SAFE = 1e-30, 1e30  # fourth powers of these, and their products, are far from the ends of doubles
 
 
@@ -33,11 +41,16 @@ class Kernel:
         The centred points, (N, d).
     cloud, rate
         The same points made ready, and 1/(2h²), of a Gaussian kernel; None for the linear one.
+    level
+        What is taken off a Gaussian kernel, its value at the median distance: centring removes
+        a constant, and without it wide kernels, nearly 1 everywhere, keep their digits.
+    hollow
+        Whether the diagonal of a Gaussian kernel is set to 0, for the unbiased HSIC.
     sums
         The row sums of the matrix, (N,), without its diagonal where debiased; None where all
         are 0, as those of a linear kernel of centred points.
     diagonal
-        The diagonal of the matrix, (N,), where debiased.
+        The diagonal of the matrix, (N,), where debiased and not hollow.
     square
         Σᵢⱼ Kᵢⱼ², where it came along with the sums.
     """
@@ -45,6 +58,8 @@ class Kernel:
     points: FloatArray
     cloud: PointCloud | None = None
     rate: float = 0.0
+    level: float = 0.0
+    hollow: bool = False
     sums: FloatArray | None = None
     diagonal: FloatArray | None = None
     square: float | None = None
@@ -62,16 +77,18 @@ class CKA(DataDistance):
     (Kornblith et al., 2019). Row i of one dataset must be the same sample as row i of the other;
     features may differ. 0 where the centred kernels agree up to scale, 1 where nothing is
     shared; not a metric. Neither rotation nor scale of either side matters. `debiased=True`
-    takes the unbiased HSIC (Song et al., 2012), for fewer samples than features; the value may
-    then leave [0, 1] a little. Linear: O(N d₁ d₂) time, or O(N² (d₁ + d₂)) where that is less.
-    RBF: O(N² (d₁ + d₂)). In tiles of 8 MB, never the whole matrix.
+    takes the unbiased HSIC (Song et al., 2012), for fewer samples than features; it can be
+    negative, so the value then lies in [0, 2], around 1 where nothing is shared. Linear:
+    O(N d₁ d₂) time, or O(N² (d₁ + d₂)) where that is less. RBF: O(N² (d₁ + d₂)). In tiles of
+    8 MB, never the whole matrix.
 
     Attributes
     ----------
     kernel
         `"linear"`, or `"rbf"`: exp(-‖x - y‖²/(2h²)).
     bandwidth_factor
-        h of `"rbf"` as a multiple of the dataset's own median distance over pairs i < j.
+        h of `"rbf"` as a multiple of the dataset's own median distance over pairs i < j. The
+        larger it is the nearer the value is to that of `"linear"`.
     debiased
         Take the unbiased HSIC; needs four samples.
 
@@ -110,12 +127,21 @@ class CKA(DataDistance):
         points = dense_points(dataset)
         kernel = self._linear(points) if self.kernel == "linear" else self._rbf(points, dataset)
         norm = self._hsic(kernel, kernel)
-        if not norm > 0:
-            raise DegenerateDataError(
-                f"{dataset.label} has a centred kernel whose squared norm is {norm:g}, and "
-                "distance 'cka' divides by it: its rows do not vary enough. Leave it out."
-            )
+        if not norm > (_FAINT * kernel.level * len(points)) ** 2:
+            raise DegenerateDataError(self._why_faint(dataset.label, norm))
         return kernel, norm
+
+    def _why_faint(self, label: str, norm: float) -> str:
+        told = (
+            f"{label} has a centred kernel whose squared norm is {norm:g}, and distance 'cka' "
+            "divides by it: its rows do not vary enough"
+        )
+        if self.kernel == "linear":
+            return f"{told}. Leave it out."
+        return (
+            f"{told} for bandwidth_factor={self.bandwidth_factor!r}. Take one nearer to 1, or "
+            "kernel='linear', which is what wide kernels come to."
+        )
 
     def arrays(self, content: tuple[Kernel, float]) -> tuple[FloatArray, ...]:
         """Return the points of the kernel."""
@@ -140,24 +166,19 @@ class CKA(DataDistance):
 
     def _rbf(self, points: FloatArray, dataset: Dataset) -> Kernel:
         cloud = PointCloud(points)
-        width = self.bandwidth_factor * median_distance(cloud)
-        if width == 0:
-            raise DegenerateDataError(
-                f"kernel='rbf' has the width 0 for {dataset.label}: half of all pairs of rows or "
-                "more are duplicates. Use kernel='linear', or remove the duplicates in all "
-                "datasets."
-            )
-        rate, sums, square = 0.5 / width**2, np.zeros(len(points)), 0.0
+        width = self.bandwidth_factor * median_width(cloud, dataset.label, "use kernel='linear'")
+        rate = gaussian_rate(cloud, width, f"bandwidth_factor={self.bandwidth_factor!r}")
+        level = math.exp(-0.5 / max(self.bandwidth_factor, 1e-9) ** 2)
+        kernel = Kernel(points, cloud, rate, level, hollow=self.debiased)
+        sums, square = np.zeros(len(points)), 0.0
         with Workers() as workers:
             for rows, columns in _upper(len(points)):
-                tile = cloud.gaussian(rows, columns, rate, workers)
+                tile = _tile(kernel, rows, columns, workers)
                 sums[rows] += tile.sum(axis=1)
                 if rows != columns:
                     sums[columns] += tile.sum(axis=0)
                 square += _share(rows, columns) * float(np.vdot(tile, tile))
-        if not self.debiased:
-            return Kernel(points, cloud, rate, sums, square=square)
-        return Kernel(points, cloud, rate, sums - 1.0, np.ones(len(points)), square)
+        return replace(kernel, sums=sums, square=square)
 
     def _hsic(self, K: Kernel, L: Kernel) -> float:
         r"""Return tr(KHLH), or with `debiased` n(n - 3) times the unbiased estimate.
@@ -202,7 +223,11 @@ def _share(rows: slice, columns: slice) -> float:
 
 def _tile(K: Kernel, rows: slice, columns: slice, workers: Workers) -> FloatArray:
     if K.cloud is not None:
-        return K.cloud.gaussian(rows, columns, K.rate, workers)
+        tile = K.cloud.gaussian(rows, columns, K.rate, workers)
+        tile -= K.level
+        if K.hollow and rows == columns:
+            np.fill_diagonal(tile, 0.0)
+        return tile
     products: FloatArray = K.points[rows] @ K.points[columns].T
     return products
 

@@ -22,7 +22,7 @@ from ._points import dense_points
 from .base import Distance
 
 _REFERENCE_SIZE = 5000  # the N for which the authors' γ is 1/128
-_FEW_FEATURES = 16  # up to here distances are worked out in every round, not looked up
+_RECOMPUTED_FEATURES = 16  # up to here distances are worked out in every round, not looked up
 _DIMENSION = 2  # triangles are enough for H1
 _ROUNDS_PER_TASK = 25
 _WORTH_PROCESSES = 2_000_000  # rounds × points, some 10 s
@@ -164,7 +164,7 @@ def _witnesses(dataset: Dataset) -> tuple[FloatArray, bool]:
     if dataset.kind == "distances":
         return distance_matrix(dataset), True
     points = dense_points(dataset)
-    if points.shape[1] <= _FEW_FEATURES or storage_for(len(points), None) != "dense":
+    if points.shape[1] <= _RECOMPUTED_FEATURES or storage_for(len(points), None) != "dense":
         return points, False
     return pairwise(points, points), True
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..errors import DegenerateDataError
 from ..spectra.density import Trace, check_settings, laplacian_density
 from ..spectra.signature import Signature
-from .base import Distance, SpectralDistance
+from ._traces import TraceDistance
+from .base import SpectralDistance
 
 # The times of the IMD authors' code: 256 from 0.1 to 10.
 TIMES: FloatArray = np.logspace(-1.0, 1.0, 256)
@@ -87,7 +86,7 @@ def _trace_error(signature: Signature) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class IMD(Distance):
+class IMD(TraceDistance):
     r"""The intrinsic multi-scale distance of nearest-neighbour graphs (Tsitsulin et al., 2020).
 
     .. math:: d = 10^6 \max_t e^{-2(t + 1/t)}
@@ -105,7 +104,8 @@ class IMD(Distance):
     exactly 0, where the published code gives 3.4 ± 2.4 by chance, but the same points in
     another order, or moved or scaled, get other probes and differ by noise. `method="exact"`
     has none: it does not notice the order of rows, rotation, translation or scale, except where
-    neighbours tie.
+    neighbours tie. Those of smaller index are then the nearer ones, and so dense and sparse
+    points of equal values have one graph.
 
     The neighbours (N² d at worst), then m p nnz operations per dataset; 256 per pair.
 
@@ -130,8 +130,6 @@ class IMD(Distance):
     name: ClassVar[str] = "imd"
     summary: ClassVar[str] = "multi-scale heat trace of nearest-neighbour graphs"
     cost: ClassVar[str] = "neighbours and 1000 sparse products per dataset, 256 per pair"
-    kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "graph")
-    is_descriptor: ClassVar[bool] = True
 
     method: str = "slq"
     n_neighbors: int = 5
@@ -144,14 +142,6 @@ class IMD(Distance):
     def describe(self, dataset: Dataset, seed: int) -> Trace:
         """Return the heat trace per node at the 256 times."""
         return laplacian_density(dataset, seed, **self.options()).heat(TIMES)
-
-    def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
-        """Return the parts of a trace."""
-        return descriptor.to_arrays()
-
-    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
-        """Return the trace of these parts."""
-        return Trace.from_arrays(arrays)
 
     def compare(self, first: Trace, second: Trace) -> float:
         """Return the distance between two heat traces."""

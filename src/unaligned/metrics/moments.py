@@ -13,11 +13,17 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
-from ..errors import DegenerateDataError
-from ..operators.bandwidth import median_distance
 from ..operators.points import PointCloud
 from ..operators.threads import Workers
-from ._points import DataDistance, Described, centred, dense_points
+from ._points import (
+    DataDistance,
+    Described,
+    centred,
+    dense_points,
+    gaussian_rate,
+    median_width,
+    require_width,
+)
 
 _BLOCK_ROWS = 4096
 _CANCELLED = 1e-6  # of the traces: a difference this small has lost 6 of its 16 digits
@@ -64,6 +70,7 @@ class MMD(DataDistance):
             _check.one_of("bandwidth", self.bandwidth, ("median",))
         else:
             _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
+            require_width(self.bandwidth, f"bandwidth={self.bandwidth!r}")
         _check.flag("unbiased", self.unbiased)
 
     @property
@@ -85,7 +92,7 @@ class MMD(DataDistance):
         if not np.ptp(pooled, axis=0).any():
             return 0.0  # all points are one
         cloud = PointCloud(pooled)
-        rate = 0.5 / self._width(cloud, f"{first.label} and {second.label}") ** 2
+        rate = self._rate(cloud, f"{first.label} and {second.label}")
         with Workers() as workers:
             x, y = slice(0, n), slice(n, n + m)
             xx, yy, xy = (
@@ -95,16 +102,11 @@ class MMD(DataDistance):
             return (xx - n) / (n * (n - 1)) + (yy - m) / (m * (m - 1)) - 2.0 * xy / (n * m)
         return float(np.sqrt(max(xx / n**2 + yy / m**2 - 2.0 * xy / (n * m), 0.0)))
 
-    def _width(self, cloud: PointCloud, labels: str) -> float:
+    def _rate(self, cloud: PointCloud, labels: str) -> float:
+        told = f"bandwidth={self.bandwidth!r}"
         if not isinstance(self.bandwidth, str):
-            return float(self.bandwidth)
-        width = median_distance(cloud)
-        if width == 0:
-            raise DegenerateDataError(
-                f"bandwidth='median' gives h=0 for {labels}: half of all pairs or more are "
-                "duplicates. Remove the duplicates, or give bandwidth=h as a number."
-            )
-        return width
+            return gaussian_rate(cloud, float(self.bandwidth), told)
+        return gaussian_rate(cloud, median_width(cloud, labels, "give bandwidth=h"), told)
 
 
 @dataclass(frozen=True)

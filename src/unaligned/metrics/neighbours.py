@@ -16,7 +16,7 @@ from ..spectra.signature import Signature
 from ._points import DataDistance, Described, squared_distances
 
 DEFAULT_NEIGHBOURS = 100
-_FEW_FEATURES = 15  # where a tree is the faster search, as scikit-learn decides it
+_TREE_FEATURES = 15  # where a tree is the faster search, as scikit-learn decides it
 _BLOCK = 1 << 22  # squared distances at a time, 32 MB and their copy
 
 
@@ -53,7 +53,9 @@ class CrossLID(DataDistance):
     """
 
     name: ClassVar[str] = "crosslid"
-    summary: ClassVar[str] = "local intrinsic dimension of each among neighbours in the other"
+    summary: ClassVar[str] = (
+        "local intrinsic dimension of each in the other; not symmetric with directed=True"
+    )
     cost: ClassVar[str] = "O(N² d) per pair at worst, 8 N k bytes"
     same_features: ClassVar[bool] = True
 
@@ -148,7 +150,7 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
     """Return the distances to the k nearest rows of y, ascending, (N, k)."""
     from sklearn.neighbors import NearestNeighbors
 
-    if y.shape[1] <= _FEW_FEATURES:
+    if y.shape[1] <= _TREE_FEATURES:
         found: FloatArray = NearestNeighbors(algorithm="kd_tree").fit(y).kneighbors(x, k)[0]
         return found
     near = np.empty((len(x), k))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..spectra.density import Trace, check_settings, laplacian_density
-from .base import Distance
+from ._traces import TraceDistance
 
 HEAT_TIMES: FloatArray = np.logspace(-2.0, 2.0, 250)
 WAVE_TIMES: FloatArray = np.linspace(0.0, 2.0 * np.pi, 250)
@@ -22,7 +20,7 @@ NORMALIZATIONS = ("empty", "complete", "none")
 
 
 @dataclass(frozen=True)
-class NetLSD(Distance):
+class NetLSD(TraceDistance):
     r"""The distance of heat or wave traces of graphs, NetLSD (Tsitsulin et al., 2018).
 
     .. math:: d = \|h_1 - h_2\|_2, \qquad
@@ -73,8 +71,6 @@ class NetLSD(Distance):
     name: ClassVar[str] = "netlsd"
     summary: ClassVar[str] = "heat or wave trace of graphs"
     cost: ClassVar[str] = "O(N³) per graph up to N=2000, then 3000 sparse products; 250 per pair"
-    kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "graph")
-    is_descriptor: ClassVar[bool] = True
 
     kernel: str = "heat"
     normalization: str = "empty"
@@ -112,14 +108,6 @@ class NetLSD(Distance):
         if self.kernel == "heat":
             return self._normalised(density.heat(HEAT_TIMES), np.exp(-HEAT_TIMES))
         return self._normalised(density.wave(WAVE_TIMES), np.exp(-1j * WAVE_TIMES))
-
-    def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
-        """Return the parts of a trace."""
-        return descriptor.to_arrays()
-
-    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
-        """Return the trace of these parts."""
-        return Trace.from_arrays(arrays)
 
     def compare(self, first: Trace, second: Trace) -> float:
         """Return the Euclidean distance of two signatures."""

@@ -64,7 +64,9 @@ class ShapeDNA(SpectralDistance):
     """
 
     name: ClassVar[str] = "shape-dna"
-    summary: ClassVar[str] = "first eigenvalues of Laplacians"
+    summary: ClassVar[str] = (
+        "first eigenvalues of Laplacians; laplacian='robust' needs the extra 'topology'"
+    )
     cost: ClassVar[str] = "one spectrum per dataset, then 50 operations per pair"
     kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "affinity")
 
@@ -78,6 +80,11 @@ class ShapeDNA(SpectralDistance):
                 f"n_eigenvalues={k} must be at least 3 for 'shape-dna': the first value is always "
                 "0, and the second is what the others are divided by."
             )
+
+    @property
+    def gives_signatures(self) -> bool:
+        """Whether `describe` returns signatures; those of surfaces are eigenvalues alone."""
+        return self.laplacian == "diffusion"
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Settle K for the whole collection: 50, or the smallest N."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
@@ -17,11 +16,9 @@ from .bandwidth import estimate_scale, scale_from_condensed
 from .base import MatrixOperator, PSDOperator, SparseOperator
 from .gaussian import GaussianAffinity
 from .memory import storage_for
-from .metric import DEFINITE_METRICS, METRICS, is_euclidean, pairwise
+from .metric import DEFINITE_METRICS, METRICS, Metric, is_euclidean, pairwise
 from .neighbours import neighbour_affinity
 from .points import PointCloud, Points, require_representable
-
-Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
 
 # Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.
 CHECKABLE = 5000
@@ -114,9 +111,7 @@ def point_affinity(
         cloud = PointCloud(points)
         scale, error = estimate_scale(cloud, settings.bandwidth, settings.bandwidth_factor, rng)
         if settings.n_neighbors is not None:
-            cloud.keep_digits(scale)
-            tree = cloud.by_differences and not cloud.is_sparse
-            return neighbour_affinity(cloud.values, settings.n_neighbors, scale, tree=tree)
+            return neighbour_affinity(points, settings.n_neighbors, scale)
         storage = storage_for(cloud.n_samples, settings.memory_limit)
         affinity = GaussianAffinity(cloud, scale, storage=storage)
         affinity.sigma_squared_error = error

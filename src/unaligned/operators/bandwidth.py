@@ -133,8 +133,6 @@ def median_of_points(cloud: PointCloud) -> float:
     positions, n_middle = _middle_positions(cloud.n_samples)
     if not positions:
         return 0.0
-    few = cloud.sample_of_squared_distances(_GLANCE, np.random.default_rng(0))
-    cloud.keep_digits(float(np.median(few)))
     return sum(_squares_at(cloud, positions)) / n_middle
 
 
@@ -158,6 +156,8 @@ def median_distance(cloud: PointCloud) -> float:
 
 def _squares_at(cloud: PointCloud, positions: list[int]) -> list[float]:
     """Return the squared distances at these positions of the sorted pairs i < j."""
+    few = cloud.sample_of_squared_distances(_GLANCE, np.random.default_rng(0))
+    cloud.keep_digits(float(np.median(few)))
     with Workers() as workers:
 
         def one_pass(bracket: Bracket) -> tuple[int, int, FloatArray]:

@@ -6,8 +6,8 @@ threading layer (workqueue) aborts the process when two Python threads enter it 
 is what `engine` threads do, and the safe layers (TBB, OpenMP) are not there on every machine.
 
 This is the only module that imports Numba (0.5 s), so it is imported inside the functions that
-need it; few points are left to `plain.py`. Compiled code is cached on disk; the very first call
-on a machine compiles the loops it needs in about a second.
+need it; few points are left to `plain.py`. Compiled code is cached on disk, where there is a
+place for it; the very first call on a machine compiles the loops it needs in about a second.
 """
 
 from __future__ import annotations
@@ -22,10 +22,20 @@ from numba.extending import intrinsic
 
 from .._check import FloatArray, IndexArray
 
+
+def _can_be_cached() -> bool:
+    """Return whether Numba finds a folder to keep compiled code in."""
+    try:
+        njit(cache=True)(_can_be_cached)
+    except RuntimeError:  # a read-only installation, and no home of the user's own
+        return False
+    return True
+
+
 # Fused multiply-add is allowed, reordering is not: the rounding trick in `_exp` needs its order.
 _LOOP: dict[str, Any] = {
     "nogil": True,
-    "cache": True,
+    "cache": _can_be_cached(),
     "error_model": "numpy",
     "fastmath": {"contract"},
 }

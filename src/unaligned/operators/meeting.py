@@ -12,7 +12,8 @@ import numpy as np
 
 from .._check import FloatArray, IndexArray
 from .passes import numbers_from
-from .points import Bracket, padded, squared_distances, squared_norms
+from .points import Bracket
+from .rows import padded, squared_distances_of_pairs, squared_norms
 from .threads import Workers
 
 # Adds up a function of pieces of rows, and of what all share, over all rows.
@@ -104,7 +105,7 @@ class Meeting:
         size = min(2**19, 64 * self.n_references)
         one, other = rng.integers(self.n_references, size=(2, size))
         apart = one != other
-        return np.sort(squared_distances(self.references, one[apart], other[apart]))
+        return np.sort(squared_distances_of_pairs(self.references, one[apart], other[apart]))
 
     def bracket(self, margin: float) -> Bracket:
         """Return an interval around the median: all values, where the margin is a half."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +15,10 @@ from .._check import FloatArray
 from ..errors import InputError
 from .points import Points
 
+Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
+
 EUCLIDEAN_METRICS = ("euclidean", "l2", "minkowski")  # scikit-learn's minkowski has p=2
+_CITYBLOCK_METRICS = ("cityblock", "l1", "manhattan")
 # exp(-d²/σ²) is positive for every σ if and only if d² is conditionally negative definite
 # (Schoenberg, 1938), which is to say that d is a Euclidean distance of some points. So it is
 # for these two, which rescale or turn the axes. It is not for the others: d² of cityblock is
@@ -23,10 +28,41 @@ _BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsne
 METRICS = (
     *EUCLIDEAN_METRICS,
     *DEFINITE_METRICS,
-    *("braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine", "hamming"),
-    *("haversine", "l1", "manhattan", "sqeuclidean"),
+    *_CITYBLOCK_METRICS,
+    *("braycurtis", "canberra", "chebyshev", "correlation", "cosine", "hamming", "haversine"),
+    "sqeuclidean",
     *_BOOLEAN_METRICS,
 )
+
+
+def name_of(metric: Metric) -> str:
+    """Return the name by which a metric is known in recipes, one for all names of it.
+
+    A function of a module is known by its name. One that has none of its own, such as a lambda,
+    is known by what it does: its code, and the values it was made with.
+
+    Examples
+    --------
+    >>> name_of("l2"), name_of(lambda x, y: 1.0) == name_of(lambda x, y: 2.0)
+    ('euclidean', False)
+    """
+    if isinstance(metric, str):
+        for names in (EUCLIDEAN_METRICS, _CITYBLOCK_METRICS):
+            if metric in names:
+                return names[0]
+        return metric
+    own = getattr(metric, "__qualname__", None)
+    name = f"{metric.__module__}.{own or type(metric).__name__}"
+    if own is not None and "<" not in own:
+        return name
+    does = repr(_made_of(metric) if isinstance(metric, FunctionType) else metric)
+    return f"{name}#{hashlib.blake2b(does.encode(), digest_size=4).hexdigest()}"
+
+
+def _made_of(function: FunctionType) -> tuple[Any, ...]:
+    code, cells = function.__code__, function.__closure__ or ()
+    values = [cell.cell_contents for cell in cells]
+    return code.co_code, code.co_consts, code.co_names, function.__defaults__, values
 
 
 def is_euclidean(metric: object) -> bool:
@@ -34,9 +70,7 @@ def is_euclidean(metric: object) -> bool:
     return isinstance(metric, str) and metric in EUCLIDEAN_METRICS
 
 
-def pairwise(
-    points: Points, metric: str | Callable[[FloatArray, FloatArray], float]
-) -> FloatArray:
+def pairwise(points: Points, metric: Metric) -> FloatArray:
     """Return the N×N matrix of distances under a metric of scikit-learn or a callable.
 
     O(N²) evaluations and 8 N² bytes. The result is symmetric, and refused if it holds NaN,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from ..errors import InputError
 from .base import SparseOperator
-from .points import Points, squared_distances
+from .nearest import nearest_neighbours, nearest_of_distances
+from .points import Points
+from .rows import squared_distances_of_pairs
 
 
 def neighbour_affinity(
@@ -17,27 +18,24 @@ def neighbour_affinity(
     sigma_squared: float,
     *,
     precomputed: bool = False,
-    tree: bool = False,
 ) -> SparseOperator:
     r"""Return the sparse Gaussian affinity between near neighbours.
 
     .. math:: K_{ij} = \exp(-d_{ij}^2 / \sigma^2) \text{ if } i \in N_k(j) \text{ or } j \in N_k(i)
 
     and 0 elsewhere; every point is its own neighbour. Cutting a positive kernel off leaves
-    negative eigenvalues, so it is not `definite`. N² d time at worst (a tree where there are
-    few features), O(N k) memory.
+    negative eigenvalues, so it is not `definite`. Where distances tie, those of smaller index
+    are neighbours (see `nearest_neighbours`). N² d time at worst (a tree where there are few
+    features), O(N k) memory.
 
     Parameters
     ----------
     points
-        Shape (N, d), dense or CSR, best centred; with `precomputed`, the squared distances,
-        (N, N).
+        Shape (N, d), dense or CSR; with `precomputed`, the squared distances, (N, N).
     n_neighbors
         k, the point itself included.
     sigma_squared
         The kernel scale σ².
-    tree
-        Search in a tree, which takes differences, where inner products would lose digits.
 
     Examples
     --------
@@ -53,13 +51,13 @@ def neighbour_affinity(
             f"n_neighbors={n_neighbors} needs at least as many samples; there are {n_samples}. "
             "Lower n_neighbors, or leave it out to keep all affinities."
         )
-    nearest = _nearest(points, n_neighbors, precomputed=precomputed, tree=tree)
-    first = np.repeat(np.arange(n_samples), n_neighbors)
-    second = nearest.ravel()
-    different = first != second  # with duplicates a point may be missing among its own
-    first, second = first[different], second[different]
-    # From differences: the distances of the search lose digits.
-    squared = points[first, second] if precomputed else squared_distances(points, first, second)
+    first = np.repeat(np.arange(n_samples), n_neighbors - 1)
+    if precomputed:
+        second = nearest_of_distances(points, n_neighbors - 1).ravel()
+        squared = points[first, second]
+    else:
+        second = nearest_neighbours(points, n_neighbors - 1).ravel()
+        squared = squared_distances_of_pairs(points, first, second)
     weights = np.exp(-squared / sigma_squared)
     directed = sparse.csr_array((weights, (first, second)), shape=(n_samples, n_samples))
     matrix = directed.maximum(directed.T) + sparse.eye_array(n_samples, format="csr")
@@ -67,17 +65,3 @@ def neighbour_affinity(
     affinity.sigma_squared = sigma_squared
     affinity.entries_evaluated = int(weights.size)
     return affinity
-
-
-def _nearest(
-    points: Points, n_neighbors: int, *, precomputed: bool, tree: bool
-) -> npt.NDArray[np.intp]:
-    """Return the positions of the nearest neighbours, (N, k)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    metric = "precomputed" if precomputed else "euclidean"
-    algorithm = "kd_tree" if tree else "auto"
-    search = NearestNeighbors(n_neighbors=n_neighbors, metric=metric, algorithm=algorithm)
-    search.fit(points)
-    nearest: npt.NDArray[np.intp] = search.kneighbors(points, return_distance=False)
-    return nearest

@@ -12,12 +12,11 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from .._check import FloatArray
 from ..data.parts import SAME_ROWS, Part
 from ..data.sources import PIECE_ROWS, RowSource
-from ..engine import Engine, Threads
+from ..engine import Engine, Threads, limited_blas
 from ..errors import InputError
 from .threads import Workers
 
@@ -168,7 +167,7 @@ def over_blocks(
     """
     parts: list[Sum] = []
     lock, start = threading.Lock(), 0
-    with Workers() as workers, threadpool_limits(1, user_api="blas"):
+    with Workers() as workers, limited_blas(1):
         for block in blocks:
 
             def task(rows: slice, block: FloatArray = block, start: int = start) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray, IndexArray
+from .._check import FloatArray
 from ..errors import DegenerateDataError
+from .rows import padded, squared_distances_of_pairs, squared_norms
 from .threads import Workers
 
 Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
@@ -20,11 +21,11 @@ Bracket: TypeAlias = tuple[float, float]
 Rows: TypeAlias = slice | npt.NDArray[np.intp]
 
 # Squares of what lies between stay normal numbers, with room for sums over the features.
-_SMALLEST, _LARGEST = 1e-140, 1e140
+SMALLEST, LARGEST = 1e-140, 1e140
 # Up to 8 features the loop over differences is no dearer than a matrix product (core-time per
 # pair: 0.7 against 1.1-1.4 ns at d=4, 1.1-1.5 against 1.1-1.5 at d=8, 3 against 1.6 at d=16),
 # and it has no cancellation.
-_FEW_FEATURES = 8
+_LOOPED_FEATURES = 8
 # Below this share of non-zeros a sparse product is cheaper than a dense one of filled tiles.
 _VERY_SPARSE = 0.01
 # An inner product loses eps · ‖x‖² of a squared distance. Where ‖x‖² is more than this many σ²,
@@ -37,7 +38,6 @@ _CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
 _FEW_POINTS = 500
 _TILE_ROWS = 1024
 _TILE_BYTES = 1 << 26
-_PAIR_BYTES = 1 << 24  # of differences of single pairs, at a time
 
 
 class PointCloud:
@@ -68,7 +68,9 @@ class PointCloud:
     def __init__(self, points: Points) -> None:
         self.n_samples, self.n_features = (int(size) for size in points.shape)
         self.is_sparse = bool(sparse.issparse(points))
-        self.values: Any = self._centred_sparse(points) if self.is_sparse else _centred(points)
+        self.values: Any = (
+            self._centred_sparse(points) if self.is_sparse else around_median(points)
+        )
         self.by_differences = not self.is_sparse and few_features(self.n_features)
 
     def keep_digits(self, scale: float) -> None:
@@ -118,7 +120,7 @@ class PointCloud:
         """Return the squared distances of `size` random pairs of different points, sorted."""
         first = rng.integers(self.n_samples, size=size)
         second = (first + rng.integers(1, self.n_samples, size=size)) % self.n_samples
-        return np.sort(squared_distances(self.values, first, second))
+        return np.sort(squared_distances_of_pairs(self.values, first, second))
 
     def gaussian(
         self,
@@ -240,7 +242,7 @@ def _loops(n_samples: int) -> ModuleType:
     return kernels
 
 
-def _centred(points: FloatArray) -> FloatArray:
+def around_median(points: FloatArray) -> FloatArray:
     """Return float64 points minus their median, refusing what squares cannot hold.
 
     The median of some hundred rows, in every feature: unlike the mean it lies among the
@@ -255,51 +257,19 @@ def _centred(points: FloatArray) -> FloatArray:
     return values
 
 
-def require_representable(peak: float, *, smallest: float = _SMALLEST) -> None:
+def require_representable(peak: float, *, smallest: float = SMALLEST) -> None:
     """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
-    if peak > _LARGEST or 0 < peak < smallest:
+    if peak > LARGEST or 0 < peak < smallest:
         what = "overflow" if peak > 1 else "underflow"
         raise DegenerateDataError(
             f"The squared distances between points {what}: the values reach {peak:g}, and that "
-            f"must lie between {_SMALLEST:g} and {_LARGEST:g}. "
-            "Rescale the data: the distance does not depend on the unit."
+            f"must lie between {SMALLEST:g} and {LARGEST:g}. Rescale the data, all datasets alike."
         )
 
 
 def few_features(n_features: int) -> bool:
     """Whether a loop over differences is no dearer than a matrix product."""
-    return n_features <= _FEW_FEATURES
-
-
-def padded(rows: FloatArray) -> FloatArray:
-    """Return rows with zero features up to a multiple of four, as the loops want them."""
-    wide = np.zeros((rows.shape[0], -(-max(rows.shape[1], 1) // 4) * 4))
-    wide[:, : rows.shape[1]] = rows
-    return wide
-
-
-def squared_norms(rows: Any) -> FloatArray:
-    """Return the squared norms of dense or sparse rows."""
-    if sparse.issparse(rows):
-        norms: FloatArray = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    else:
-        norms = np.einsum("ij,ij->i", rows, rows)
-    return norms
-
-
-def squared_distances(points: Any, first: IndexArray, second: IndexArray) -> FloatArray:
-    """Return ‖xᵢ - xⱼ‖² of pairs of dense or sparse rows, from differences: O(d) a pair.
-
-    Examples
-    --------
-    >>> squared_distances(np.array([[0.0], [1.0], [3.0]]), np.array([0, 1]), np.array([2, 2]))
-    array([9., 4.])
-    """
-    step = max(1, _PAIR_BYTES // (8 * max(int(points.shape[1]), 1)))
-    squared = np.empty(first.size)
-    for part in (slice(a, a + step) for a in range(0, first.size, step)):
-        squared[part] = squared_norms(points[first[part]] - points[second[part]])
-    return squared
+    return n_features <= _LOOPED_FEATURES
 
 
 def tile_of(scratch: FloatArray, rows: slice, columns: slice) -> FloatArray:

@@ -16,7 +16,8 @@ from .bandwidth import Scale, checked_scale
 from .base import PSDOperator
 from .gaussian import GaussianAffinity
 from .passes import Centre, RowPasses
-from .points import few_features, padded, require_representable, squared_norms
+from .points import few_features, require_representable
+from .rows import padded, squared_norms
 from .sampling import reference_count, sampled_median
 
 

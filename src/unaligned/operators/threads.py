@@ -5,13 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from types import TracebackType
 from typing import TypeVar
 
-from threadpoolctl import LibController, ThreadpoolController
-
-from ..engine import available_cores
+from ..engine import available_cores, blas_libraries
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,15 +23,9 @@ def thread_count() -> int:
     `OMP_NUM_THREADS`) rules both; an engine that runs datasets side by side sets it to 1.
     """
     cores = available_cores()
-    allowed = [int(library.num_threads) for library in _blas_libraries()]
+    allowed = [library.n_threads for library in blas_libraries()]
     # The most that any is allowed: `one_blas` holds back all but NumPy's, and means only those.
     return max(1, min(cores, max(allowed, default=cores)))
-
-
-@cache
-def _blas_libraries() -> tuple[LibController, ...]:
-    """Return handles of the loaded BLAS libraries; finding them costs milliseconds, so once."""
-    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class Workers:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._check import FloatArray
 from ._lanczos import EPS, BlockLanczos, complement_norm
-from .base import Accuracy, Spectrum, rounding_error
+from .base import Accuracy, Spectrum, negative_mass, rounding_error
 
 SOLVER = "krylov"
 # The norm c of the complement, as a share of the shift τ, that a probe is asked to confirm:
@@ -118,7 +118,6 @@ class Judge:
     def finished(self, spectrum: Spectrum) -> Spectrum:
         """Return the spectrum with its statistics."""
         converged = spectrum.total_log_error(self.accuracy.gamma) <= self.accuracy.tol
-        negative = np.maximum(-self.now.ritz, 0.0).sum()
         stats = {
             "columns": self.basis.columns,
             "block_size": self.basis.width,
@@ -126,7 +125,7 @@ class Judge:
             "checks": self.checks,
             "complement_norm": min(self.complement, self.now.remainder),
             "converged": bool(converged),
-            "negative_mass": float(negative / (np.abs(self.now.ritz).sum() or 1.0)),
+            "negative_mass": negative_mass(self.now.ritz),
         }
         return replace(spectrum, stats=stats)
 

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._check import FloatArray
+from ..engine import limited_blas
 from ..operators.passes import numbers_from
 from ..operators.threads import Workers
 from ._basis import Basis
@@ -267,7 +267,7 @@ class Held(NamedTuple):
             left: FloatArray = 1.0 - np.einsum("ij,ij->j", features, features)
             return left
 
-        with Workers() as workers, threadpool_limits(1, user_api="blas"):
+        with Workers() as workers, limited_blas(1):
             return cls(np.concatenate(workers.each(_tiles(points), task)))
 
     @property

@@ -133,6 +133,30 @@ def descending(eigenvalues: FloatArray) -> FloatArray:
     return np.maximum(np.sort(eigenvalues)[::-1], 0.0)
 
 
+def negative_mass(eigenvalues: FloatArray) -> float:
+    """Return the share of the negative ones in the sum of sizes, which clipping takes away.
+
+    Examples
+    --------
+    >>> negative_mass(np.array([3.0, -1.0]))
+    0.25
+    """
+    sizes = np.abs(eigenvalues)
+    return float(sizes[eigenvalues < 0].sum() / (sizes.sum() or 1.0))
+
+
+def is_singular(eigenvalues: FloatArray) -> bool:
+    """Say whether the smallest eigenvalue is 0 but for rounding: at most N · eps · λ₁.
+
+    Examples
+    --------
+    >>> is_singular(np.array([3.0, 1e-17])), is_singular(np.array([3.0, 1e-12]))
+    (True, False)
+    """
+    limit = eigenvalues.size * np.finfo(np.float64).eps * eigenvalues.max()
+    return bool(eigenvalues.min() <= limit)
+
+
 def rounding_error(operator: PSDOperator, largest: float) -> float:
     """Return what floating point alone may do to an eigenvalue: (√N + 12) · eps · λ₁.
 

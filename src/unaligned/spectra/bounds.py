@@ -13,6 +13,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.convert import to_values
 from ..errors import InputError, InputTypeError
+from .base import is_singular
 
 # Where abs(log(1 - x)) <= 1.5 x stops to hold; the condition of Proposition 2.
 LOG_CONDITION = 0.5828
@@ -162,10 +163,10 @@ def _log_spectrum(name: str, matrix: npt.ArrayLike) -> FloatArray:
     ):
         raise InputError(f"{name} must be finite and symmetric. Symmetrise it: (W + W.T) / 2.")
     eigenvalues = np.asarray(eigvalsh(W), dtype=np.float64)[::-1]
-    if eigenvalues[-1] <= 0:
+    if is_singular(eigenvalues):
         raise InputError(
-            f"{name} must be positive definite; its smallest eigenvalue is {eigenvalues[-1]:g}. "
-            f"Regularise it: {name} + gamma * numpy.eye({W.shape[0]})."
+            f"{name} must be clearly positive definite; its smallest eigenvalue is "
+            f"{eigenvalues[-1]:g}. Regularise it: {name} + gamma * numpy.eye({W.shape[0]})."
         )
     logs: FloatArray = np.log(eigenvalues)
     return logs

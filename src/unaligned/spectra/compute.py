@@ -170,7 +170,8 @@ def _solve(
     with about(dataset.label):
         spectrum = settings.eigen_solver.solve(operator, n_eigenvalues, accuracy, rng)
         spectrum = with_scale_error(spectrum, operator, gamma, for_scale)
-    _warn_if_indefinite(operator, spectrum, dataset.label)
+    if not operator.definite:
+        warn_if_indefinite(spectrum.stats.get("negative_mass", 0.0), dataset.label)
     if isinstance(settings.gamma, str):
         gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
     return spectrum, gamma
@@ -187,9 +188,9 @@ def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
     return dataset.n_samples >= STREAM_ROWS or (dataset.is_lazy and large)
 
 
-def _warn_if_indefinite(operator: PSDOperator, spectrum: Spectrum, label: str) -> None:
-    negative = spectrum.stats.get("negative_mass", 0.0)
-    if not operator.definite and negative > _NEGATIVE_MASS:
+def warn_if_indefinite(negative: float, label: str) -> None:
+    """Warn where clipping took away a share of the spectrum's mass that is no rounding."""
+    if negative > _NEGATIVE_MASS:
         warn(
             f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
             "spectrum's mass is negative and counts as 0. Euclidean-like metrics without "

@@ -15,7 +15,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..engine import one_blas
-from ..errors import about
+from ..errors import DataWarning, about, warn
 from ..operators.adjacency import adjacency_of
 from ..operators.graph import normalised_adjacency
 from ._quadrature import Quadrature, lanczos_quadrature
@@ -177,6 +177,7 @@ def laplacian_density(
     >>> found.heat(np.array([0.0, 1.0])).values.round(4)
     array([1.    , 0.5677])
     """
+    _warn_if_adjacency(dataset)
     with about(dataset.label):
         adjacency = adjacency_of(dataset.prepared(), dataset.kind, n_neighbors)
     step = normalised_adjacency(adjacency)  # I - L
@@ -189,3 +190,19 @@ def laplacian_density(
             return SpectralDensity(Quadrature(nodes, np.full((1, n), 1.0 / n)), mean, n, True)
         rule = lanczos_quadrature(step, n_steps, n_probes, dataset.generator(seed))
     return SpectralDensity(Quadrature(1.0 - rule.nodes, rule.weights), mean, n, False)
+
+
+def _warn_if_adjacency(dataset: Dataset) -> None:
+    """Warn of points that are what an adjacency matrix is: no cloud comes out like that."""
+    values = dataset.values
+    if dataset.kind != "points" or dataset.is_lazy or dataset.preprocess:
+        return
+    if dataset.n_samples != dataset.n_features or values.diagonal().any() or values.min() < 0:
+        return
+    if (values != values.T).sum() == 0 and values.max() > 0:
+        warn(
+            f"{dataset.label} is taken for points, and is square, symmetric and 0 on its "
+            "diagonal, as the matrix of a graph is. If it is one, give "
+            "Dataset(values, kind='graph'), or kind='distances' for distances.",
+            DataWarning,
+        )

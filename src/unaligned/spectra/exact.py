@@ -11,7 +11,7 @@ from .._check import FloatArray
 from ..data.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
-from .base import Accuracy, EigenSolver, Spectrum, descending, rounding_error
+from .base import Accuracy, EigenSolver, Spectrum, descending, negative_mass, rounding_error
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,6 @@ class Exact(EigenSolver):
         values: FloatArray = np.linalg.eigvalsh(matrix).astype(np.float64, copy=False)
         eigenvalues = descending(values)[:n_eigenvalues]
         rounding = rounding_error(operator, float(eigenvalues[0]))
-        negative = float(-values[values < 0].sum())
         return Spectrum(
             eigenvalues,
             lower=np.maximum(eigenvalues - rounding, 0.0),
@@ -62,5 +61,5 @@ class Exact(EigenSolver):
             slack=0.0,
             bound_kind="exact" if operator.definite else "none",
             solver=self.name,
-            stats={"negative_mass": negative / float(np.abs(values).sum() or 1.0)},
+            stats={"negative_mass": negative_mass(values)},
         )

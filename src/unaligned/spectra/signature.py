@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from ..data.archive import read_archive, write_archive
 from ..data.dataset import Dataset
 from ..errors import FileError, InputError, RecipeMismatchError
 from ..operators.affinity import KernelSettings
+from ..operators.metric import name_of
 from .base import Spectrum
 
 _FORMAT = "unaligned-signature"
@@ -69,7 +70,7 @@ class Recipe:
             kernel={"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion"),
             bandwidth="none" if free else scale,
             bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
-            metric="precomputed" if given else _name_of(kernel.metric),
+            metric="precomputed" if given else name_of(kernel.metric),
             n_neighbors=None if free else kernel.n_neighbors,
             robust=kernel.robust,
             preprocess=dataset.preprocess,
@@ -270,12 +271,6 @@ class Signature:
             if value is not None
         )
         return f"<table><caption>Signature</caption><tbody>{rows}</tbody></table>"
-
-
-def _name_of(metric: str | Callable[..., float]) -> str:
-    if isinstance(metric, str):
-        return metric
-    return f"{metric.__module__}.{getattr(metric, '__qualname__', type(metric).__name__)}"
 
 
 def _plain(value: Any) -> Any:

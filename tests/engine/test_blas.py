@@ -1,0 +1,220 @@
+"""How many threads BLAS may use: a share for each job, and afterwards what it was before."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which is limited too
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from unaligned.engine import Threads, blas, limited_blas, one_blas
+from unaligned.operators.passes import over_blocks
+from unaligned.spectra import _passes
+
+pytestmark = pytest.mark.usefixtures("two_blas_threads")
+
+
+def threads_of_blas():
+    """The numbers of threads of all BLAS libraries, NumPy's first, without repetition."""
+    found = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    found.sort(key=lambda lib: "numpy.libs" not in lib["filepath"])
+    return [lib["num_threads"] for lib in found]
+
+
+TWO = [2] * len(threads_of_blas())
+ONE = [1] * len(threads_of_blas())
+
+
+def eventually(expected):
+    """Whether BLAS comes to have so many threads; an abandoned job may still be at work."""
+    until = time.monotonic() + 5.0
+    while threads_of_blas() != expected and time.monotonic() < until:
+        time.sleep(0.01)
+    return threads_of_blas() == expected
+
+
+def test_jobs_share_the_threads():
+    assert threads_of_blas() == TWO
+    assert list(Threads(2).map(lambda *_: threads_of_blas(), range(4))) == [ONE] * 4
+    assert eventually(TWO)
+
+
+def test_one_blas_leaves_numpys_alone():
+    if len(TWO) < 2:
+        pytest.skip("NumPy and SciPy share one BLAS here")
+    with one_blas():
+        assert threads_of_blas() == [2, *ONE[1:]]
+    assert threads_of_blas() == TWO
+
+
+def test_the_smallest_limit_counts_and_none_gives_more_than_was_found():
+    with limited_blas(8):
+        assert threads_of_blas() == TWO
+        with limited_blas(1), limited_blas(2):
+            assert threads_of_blas() == ONE
+        assert threads_of_blas() == TWO
+
+
+@pytest.mark.parametrize("first", [one_blas, lambda: limited_blas(1)])
+@pytest.mark.parametrize("second", [one_blas, lambda: limited_blas(1)])
+def test_limits_that_overlap_are_left_as_they_were_found(first, second):
+    first, second = first(), second()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads_of_blas() != TWO
+    second.__exit__(None, None, None)
+    assert threads_of_blas() == TWO
+
+
+def passes_over_blocks(wait):
+    return over_blocks([np.zeros((3, 2))], lambda rows, start, _: wait() or len(rows), None)
+
+
+def what_is_left(wait):
+    class Basis:
+        def features(self, points):
+            wait()
+            return points.T
+
+    return _passes.Held.of(Basis(), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("work", [passes_over_blocks, what_is_left])
+def test_passes_on_two_threads_of_the_user_leave_the_limits(work):
+    inside, leave = threading.Barrier(3, timeout=20), [threading.Event(), threading.Event()]
+
+    def stay(number):
+        inside.wait()
+        leave[number].wait(20)
+
+    users = [
+        threading.Thread(target=work, args=(lambda number=number: stay(number),))
+        for number in range(2)
+    ]
+    for user in users:
+        user.start()
+    inside.wait()
+    assert threads_of_blas() == ONE
+    for user, event in zip(users, leave, strict=True):  # who came first goes first
+        event.set()
+        user.join()
+    assert threads_of_blas() == TWO
+
+
+@pytest.mark.parametrize("inner", [one_blas, lambda: threadpool_limits(1, user_api="blas")])
+def test_a_job_that_nobody_waits_for_leaves_the_limits_as_they_were(inner):
+    started, stop = threading.Event(), threading.Event()
+
+    def job(_, item):
+        if item == 0:
+            started.wait(20)
+            raise KeyError("boom")
+        with inner():  # scikit-learn limits BLAS by itself
+            started.set()
+            stop.wait(20)
+
+    with pytest.raises(KeyError, match="boom"):
+        list(Threads(2).map(job, range(2)))
+    stop.set()
+    assert eventually(TWO)
+
+
+def test_a_job_may_be_stopped_while_it_enters_or_leaves():
+    def job(started, item):
+        if item == 0:
+            started.wait(20)
+            raise KeyError("boom")
+        started.set()
+        while True:
+            with one_blas():
+                pass
+
+    for _ in range(30):
+        with pytest.raises(KeyError, match="boom"):
+            list(Threads(2).map(job, range(2), shared=threading.Event()))
+        assert eventually(TWO)
+
+
+class OpenMP:
+    """A library, as of threadpoolctl 3.8, with a number of threads for each thread of ours."""
+
+    filepath, threading_layer = "libopenblas.so", "openmp"
+
+    def __init__(self):
+        self.numbers = defaultdict(lambda: 2)
+
+    def clear_controlling_thread(self, force=False):
+        pass
+
+    @property
+    def num_threads(self):
+        return self.numbers[threading.get_ident()]
+
+    def set_num_threads(self, number):
+        self.numbers[threading.get_ident()] = number
+
+
+def test_a_library_that_counts_by_thread_is_limited_in_each(monkeypatch):
+    library, both = OpenMP(), threading.Barrier(2, timeout=20)
+    found = [blas.Library(library)]
+    monkeypatch.setattr(blas, "blas_libraries", lambda: found)
+
+    def job(*_):
+        both.wait()
+        found = library.num_threads
+        both.wait()
+        return found
+
+    assert list(Threads(2).map(job, range(4))) == [1] * 4
+    assert set(library.numbers.values()) == {2}
+
+
+def in_a_process_of_two_cores(script):
+    """Run a script where BLAS begins with two threads, whatever this machine has."""
+    found = subprocess.run(
+        [sys.executable, "-c", PREPARED + script],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout.splitlines()
+
+
+PREPARED = """
+from unaligned.engine import Processes, limited_blas, processes
+processes.available_cores = lambda: 2
+
+def most_threads(*_):
+    import scipy.linalg
+    from threadpoolctl import threadpool_info
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+"""
+
+
+def test_processes_have_their_share_however_many_there_were_before():
+    told = in_a_process_of_two_cores(
+        "for n_jobs in (2, 1, 2):\n"
+        "    found = Processes(n_jobs).map(most_threads, range(4))\n"
+        "    print(sorted({number for numbers in found for number in numbers}))\n"
+    )
+    most = min(2, os.cpu_count() or 1)  # OpenBLAS begins with no more threads than cores
+    assert told == ["[1]", f"[{most}]", "[1]"]
+
+
+def test_a_library_that_is_loaded_inside_is_limited_and_given_back():
+    told = in_a_process_of_two_cores(
+        "with limited_blas(1):\n"
+        "    most_threads()\n"
+        "    with limited_blas(2):\n"
+        "        print(set(most_threads()))\n"
+        "print(set(most_threads()))\n"
+    )
+    assert told == ["{1}", f"{{{min(2, os.cpu_count() or 1)}}}"]
