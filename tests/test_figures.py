@@ -191,13 +191,99 @@ def test_figures_are_saved_in_the_format_of_the_suffix(comparison, tmp_path, suf
 
 
 def test_a_format_that_is_not_known_is_refused(comparison, tmp_path):
-    with pytest.raises(InputError, match=r"suffix of path='xyz' is not known"):
+    with pytest.raises(InputError, match=r"figure.xyz' must end in .*\.png"):
         figures.save(comparison.plot("pair").figure, tmp_path / "figure.xyz")
 
 
 def test_the_tree_has_a_leaf_per_dataset(comparison):
     axes = figures.dendrogram(comparison)
     assert {label.get_text() for label in axes.get_yticklabels()} == set(comparison.names)
+
+
+LONG = "a dataset with quite a long name"
+
+
+@pytest.fixture(scope="module")
+def long_named():
+    rng = np.random.default_rng(0)
+    clouds = {f"{LONG} {d}": rng.normal(size=(60, d)) for d in (1, 2, 3, 5)}
+    return ua.compare(clouds, n_eigenvalues=20)
+
+
+def seen_labels(axes):
+    """Return the boxes of the names that a map shows, once it is drawn."""
+    axes.get_figure(root=True).draw_without_rendering()
+    return {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_visible()}
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["own figure", "subplots"])
+def test_names_on_a_map_stay_inside_it(long_named, plain):
+    axes = Figure(figsize=(12, 5)).subplots(1, 2)[0] if plain else None
+    axes = figures.embedding(long_named, ax=axes)
+    labels = seen_labels(axes)
+    assert len(labels) >= 2
+    for box in labels.values():
+        assert axes.bbox.x0 <= box.x0 < box.x1 <= axes.bbox.x1
+        assert axes.bbox.y0 <= box.y0 < box.y1 <= axes.bbox.y1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_names_on_a_crowded_map_cover_neither_each_other_nor_a_point(seed):
+    rng = np.random.default_rng(seed)
+    many = {f"sample {i}": rng.normal(size=(30, 1 + i % 6)) for i in range(40)}
+    axes = figures.embedding(ua.compare(many, n_eigenvalues=10))
+    labels = seen_labels(axes)
+    assert 5 <= len(labels) < 40
+    boxes = list(labels.values())
+    assert not any(box.count_overlaps(boxes[:i]) for i, box in enumerate(boxes))
+    points = axes.transData.transform([line.get_xydata()[0] for line in axes.lines])
+    assert not any(box.contains(x, y) for box in boxes for x, y in points)
+
+
+def test_names_are_placed_anew_when_a_figure_grows(long_named):
+    figure = Figure(figsize=(1.5, 1.5))
+    axes = figures.embedding(long_named, ax=figure.add_subplot())
+    assert len(seen_labels(axes)) < 4
+    figure.set_size_inches(14, 14)
+    assert set(seen_labels(axes)) == set(long_named.names)
+
+
+@pytest.mark.parametrize("kind", ["pair", "dendrogram", "embedding"])
+def test_a_figure_in_plain_subplots_keeps_clear_of_the_next(long_named, kind):
+    figure = Figure(figsize=(12, 4))
+    first, second = figure.subplots(1, 2)
+    end = first.bbox.x1
+    long_named.plot(kind, ax=first)
+    figure.draw_without_rendering()
+    drawn = first.get_tightbbox()
+    assert drawn.x1 <= end + 10  # half a number at the end of an axis
+    assert drawn.x1 < second.get_tightbbox().x0
+
+
+@pytest.mark.parametrize("order", ["given", "tree"])
+def test_a_heatmap_in_plain_subplots_keeps_clear_of_the_others(long_named, order):
+    figure = Figure(figsize=(12, 10))
+    (above, _), (left, right) = figure.subplots(2, 2)
+    long_named.plot("heatmap", ax=right, order=order)
+    figure.draw_without_rendering()
+    drawn = right.get_tightbbox()
+    assert drawn.x0 > left.bbox.x1
+    assert drawn.y1 < above.bbox.y0
+
+
+def test_the_shares_of_a_pair_stand_inside_its_axes(comparison):
+    axes = figures.pair(comparison)
+    axes.figure.draw_without_rendering()
+    shares = axes.child_axes[0].bbox
+    assert axes.bbox.x0 < shares.x0 < shares.x1 <= axes.bbox.x1 + 1
+    spectra_end = axes.transData.transform((20, 1))[0]
+    assert spectra_end < shares.x0
+    assert axes.get_ylim() == axes.child_axes[0].get_ylim()
+
+
+def test_the_colour_bar_names_the_distance(comparison):
+    axes = figures.heatmap(comparison)
+    assert [a.get_ylabel() for a in axes.figure.axes if a is not axes] == ["les distance"]
 
 
 def test_curves_are_solid_or_dashed_with_a_band_each():

@@ -35,7 +35,7 @@ A, B = cloud(0), cloud(1, 50, 5)
         (np.ones((3, 4, 5)), InputTypeError, r"not ndarray of shape \(3, 4, 5\)"),
         (pd.DataFrame(A), InputTypeError, r"not DataFrame of shape \(40, 3\)"),
         (ua.Dataset(A), InputTypeError, r"or a list of datasets, not Dataset"),
-        ({1: A}, InputTypeError, r"datasets: the name 1 must be text"),
+        ({1: A, "1": B}, InputError, r"the name '1' occurs twice \(1 and '1'\)"),
         ({None: A}, InputTypeError, r"datasets: the name None must be text"),
         (
             [ua.Dataset(A, name="x"), ua.Dataset(B, name="x")],

@@ -162,6 +162,17 @@ def test_metadata_of_the_datasets_are_tags_also_after_saving(clouds, tmp_path):
     assert data_of(written(grown, tmp_path))["tags"][0]["values"] == [1, 2, 3, 5, 8, 9]
 
 
+def test_groups_of_a_file_are_tags_and_what_all_share_is_none(tmp_path):
+    rng = np.random.default_rng(0)
+    days = np.repeat([0, 2, 7], 60)
+    np.savez(tmp_path / "t.npz", counts=rng.normal(size=(180, 4)) * (1 + days[:, None]), day=days)
+    found = ua.compare(ua.load_all(tmp_path / "t.npz", group_by="day"), n_eigenvalues=20)
+    data = data_of(written(found, tmp_path))
+    assert [tag["name"] for tag in data["tags"]] == ["day"]
+    assert data["tags"][0]["values"] == [0, 2, 7]
+    assert [c["tag"] for c in data["correlations"]] == ["day"]
+
+
 def test_tags_that_are_given_replace_metadata(clouds, tmp_path):
     named = {n: ua.Dataset(v, metadata={"width": 1}) for n, v in clouds.items()}
     found = ua.compare(named, n_eigenvalues=20)
@@ -184,8 +195,16 @@ def test_two_hundred_datasets_stay_below_fifteen_megabytes(tmp_path):
 
 
 def test_a_folder_is_not_overwritten(comparison, tmp_path):
+    (tmp_path / "folder.html").mkdir()
     with pytest.raises(FileError, match=r"Cannot write .*it is there and not a plain file"):
-        comparison.report(tmp_path)
+        comparison.report(tmp_path / "folder.html")
+
+
+@pytest.mark.parametrize("name", ["report", "report.pdf", "report.csv"])
+def test_a_name_that_no_browser_opens_is_refused(comparison, tmp_path, name):
+    with pytest.raises(InputError, match=rf"path='.*{name}' must end in \.html, \.htm\."):
+        comparison.report(tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_missing_is_named(comparison, tmp_path):

@@ -332,6 +332,87 @@ def test_names_of_columns_are_not_saved_where_no_distance_asks_for_them(tmp_path
     assert abs(sizes[1] - sizes[0]) < 100
 
 
+def labelled():
+    return {n: ua.Dataset(v, metadata={"width": v.shape[1], "site": n}) for n, v in DATA.items()}
+
+
+def test_a_tag_of_the_metadata_is_correlated_by_its_name():
+    result = ua.compare(labelled(), **K)
+    assert result.correlate("width") == result.correlate([1, 2, 3, 4, 5])
+    with pytest.raises(InputError, match=r"values='with' is not in the metadata.*mean 'width'"):
+        result.correlate("with")
+    with pytest.raises(InputTypeError, match=r"must be numbers, one for each dataset"):
+        result.correlate("site")
+    grown = result.add({"new": cloud(9)})
+    with pytest.raises(InputError, match=r"values has no number for dataset 'new'"):
+        grown.correlate("width")
+
+
+@pytest.mark.parametrize(
+    ("names", "texts"),
+    [
+        ((0, 7), ("0", "7")),
+        ((np.int64(3), 2.5), ("3", "2.5")),
+        (pd.period_range("2020-01", periods=2, freq="M"), ("2020-01", "2020-02")),
+        ((pd.Timestamp("2020-01-02"), "x"), ("2020-01-02 00:00:00", "x")),
+    ],
+)
+def test_names_may_be_numbers_and_dates(names, texts):
+    result = ua.compare(dict(zip(names, part(0, 1).values(), strict=True)), **K)
+    assert result.names == texts
+    assert result[names[0], names[1]] == result[texts] == result.distances[0, 1]
+    assert result[names[1]].to_list() == result.distances[1].tolist()
+    with pytest.raises(InputError, match=f"the name '{texts[0]}' is in the comparison already"):
+        result.add({names[0]: cloud(9)})
+    grown = result.add({-1: cloud(9)})
+    assert grown.names == (*texts, "-1")
+    assert -1 <= grown.correlate({names[0]: 1, names[1]: 2, -1: 5}) <= 1
+
+
+def test_a_comparison_is_an_array_of_its_distances():
+    result = ua.compare(part(0, 1, 2), **K)
+    assert np.array_equal(np.asarray(result), result.distances)
+    assert np.asarray(result, dtype=np.float32).dtype == np.float32
+    copy = np.array(result)
+    copy[:] = 0
+    assert result.distances.any()
+    assert np.max(result) == result.distances.max()
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(result)
+
+
+def test_a_notebook_shows_the_distances_and_no_markup_of_names():
+    named = {"<b>x</b>": DATA["d0"], **part(1, 2)}
+    shown = ua.compare(named, **K)._repr_html_()
+    assert shown.startswith("<p>Comparison(les, 3 datasets)</p>")
+    assert "<td>0.0000</td>" in shown
+    assert "<b>" not in shown
+
+
+def test_few_datasets_are_shown_whole_however_long_their_names():
+    result = ua.compare({f"{n} of a long name": v for n, v in DATA.items()}, **K)
+    with pd.option_context("display.width", 40):
+        assert all(name in str(result).splitlines()[1] for name in result.names)
+
+
+def test_many_datasets_are_cut_when_shown():
+    result = ua.compare({f"sample {i}": cloud(i, 20) for i in range(40)}, n_eigenvalues=5)
+    with pd.option_context("display.width", 80):
+        lines = str(result).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert result._repr_html_().count("<tr") <= 25
+    with pd.option_context("display.max_rows", 8, "display.max_columns", 4):
+        assert len(str(result).splitlines()) < 16
+
+
+@pytest.mark.parametrize("name", ["c.csv", "c.pkl", "day.1"])
+def test_a_name_of_another_format_is_refused_with_the_way_to_a_table(name, tmp_path):
+    message = rf"path='.*{name}' must end in \.npz\. For a table .*to_frame\(\)\.to_csv\(path\)"
+    with pytest.raises(InputError, match=message):
+        ua.compare(part(0, 1), **K).save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_negative_estimates_count_as_zero_in_trees_and_maps(tmp_path):
     rng = np.random.default_rng(0)
     x, y, z, w = rng.normal(size=(4, 60, 2))

@@ -113,3 +113,8 @@ def test_one_tag_is_found_by_name_or_refused():
         one_tag("hour", NAMES, {"a": {"day": 1}})
     with pytest.raises(InputError, match=r"one tag; 2 arrived"):
         one_tag({"x": [1, 2, 3], "y": [1, 2, 3]}, NAMES, {})
+
+
+def test_a_tag_is_constant_where_all_have_the_same():
+    same, known, other = read_tags({"x": [1, 1, 1], "y": ["a", "a", None], "z": [1, 2, 1]}, NAMES)
+    assert [tag.is_constant for tag in (same, known, other)] == [True, False, False]

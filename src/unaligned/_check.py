@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -86,6 +86,29 @@ def file_path(name: str, value: object) -> Path:
     if not isinstance(text, str) or not text:
         raise InputTypeError(f"{name}={value!r} must be a path: text, or a pathlib.Path.")
     return Path(text)
+
+
+def suffix_of(name: str, path: object, allowed: Collection[str], remedy: str = "") -> str:
+    """Return the suffix of a path in small letters, such as `.npz`, if it is `allowed`.
+
+    Examples
+    --------
+    >>> suffix_of("path", "distances.CSV", (".csv", ".json"))
+    '.csv'
+    """
+    suffix = file_path(name, path).suffix.lower()
+    if suffix not in allowed:
+        known = ", ".join(filter(None, allowed))
+        raise InputError(f"{name}={str(path)!r} must end in {known}.{remedy}")
+    return suffix
+
+
+def position(what: str, name: object, names: Sequence[str]) -> int:
+    """Return where a dataset stands among others; names that were numbers may be numbers here."""
+    if str(name) not in names:
+        near = did_you_mean(name, names)
+        raise InputError(f"There is no {what} {name!r}.{near} Names: {', '.join(names)}.")
+    return names.index(str(name))
 
 
 def known_options(

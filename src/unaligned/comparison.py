@@ -153,8 +153,8 @@ def distance(
 
 
 def compare(
-    datasets: Mapping[str, DataLike] | Sequence[DataLike],
-    references: Mapping[str, DataLike] | Sequence[DataLike] | None = None,
+    datasets: Mapping[Any, DataLike] | Sequence[DataLike],
+    references: Mapping[Any, DataLike] | Sequence[DataLike] | None = None,
     *,
     distance: DistanceLike = "les",
     n_jobs: int | None = None,

@@ -1,4 +1,4 @@
-"""What a matrix of distances says: maps, aggregates, correlations."""
+"""What a matrix of distances says: maps, trees, aggregates, correlations."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .operators.diffusion import DiffusionOperator
 METHODS = ("mds", "metric-mds", "diffusion")
 AGGREGATORS: dict[str, Callable[..., Any]] = {"mean": np.mean, "min": np.min, "max": np.max}
 CORRELATIONS = ("pearson", "spearman")
+LINKAGES = ("average", "single", "complete", "weighted")
 
 
 def embed(
@@ -129,6 +130,38 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     eigenvalues, U = np.linalg.eigh(operator.to_dense() - 3.0 * np.outer(first, first))
     leading = np.arange(eigenvalues.size - 1, eigenvalues.size - 1 - n_components, -1)
     return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / root_degree[:, None])
+
+
+def linkage(distances: FloatArray, method: str = "average") -> FloatArray:
+    """Return SciPy's linkage matrix of a matrix of distances, (n - 1, 4), for `dendrogram`.
+
+    Parameters
+    ----------
+    distances
+        Shape (n, n), symmetric with a zero diagonal.
+    method
+        `"average"`, `"single"`, `"complete"` or `"weighted"`. O(n²) time.
+
+    Examples
+    --------
+    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]))
+    >>> linkage(line)[:, 2]
+    array([1. , 4.5])
+    """
+    from scipy.cluster import hierarchy
+    from scipy.spatial.distance import squareform
+
+    if method in ("ward", "centroid", "median"):
+        raise InputError(
+            f"method={method!r} is right for Euclidean distances only, which these need not "
+            "be. Take 'average', or 'complete' for compact clusters; for 'les', which is "
+            "Euclidean, SciPy's linkage of the signatures' values does it."
+        )
+    _check.one_of("method", method, LINKAGES)
+    if len(distances) < 2:
+        raise InputError("linkage() needs at least two datasets; there is one.")
+    merged: FloatArray = hierarchy.linkage(squareform(distances, checks=False), method, True)
+    return merged
 
 
 def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:

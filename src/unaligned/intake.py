@@ -61,11 +61,16 @@ def collection(
         raise InputError(f"{argument} is empty. Give at least one dataset.")
     named: dict[str, Dataset | Signature] = {}
     for name, value in items:
-        if not isinstance(name, str):
-            raise InputTypeError(f"{argument}: the name {name!r} must be text.")
-        if name in named:
-            raise InputError(f"{argument}: the name {name!r} occurs twice. Names must be unique.")
-        named[name] = as_dataset(value, name, data_options)
+        if name is None:
+            raise InputTypeError(f"{argument}: the name None must be text, or a number or date.")
+        text = str(name)  # days, months and clusters are names as well
+        if text in named:
+            forms = dict.fromkeys(repr(other) for other, _ in items if str(other) == text)
+            told = f" ({' and '.join(forms)})" if len(forms) > 1 else ""
+            raise InputError(
+                f"{argument}: the name {text!r} occurs twice{told}. Names must be unique."
+            )
+        named[text] = as_dataset(value, text, data_options)
     return named
 
 

@@ -17,6 +17,7 @@ from .result import Comparison
 from .spectra.signature import Signature
 
 _FORMAT = "unaligned-comparison"
+_TABLE = " For a table of the distances write comparison.to_frame().to_csv(path)."
 
 
 def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
@@ -51,7 +52,7 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
                 arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
                 known = [_kept_facts(comparison.distance, facts[name])] if name in facts else []
                 descriptors.append([side, name, list(kept), *known])
-    write_archive(path, _FORMAT, header, arrays)
+    write_archive(path, _FORMAT, header, arrays, remedy=_TABLE)
 
 
 def read_comparison(path: str | os.PathLike[str]) -> Comparison:

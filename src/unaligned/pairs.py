@@ -124,7 +124,7 @@ def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> C
         raise InputTypeError(
             f"datasets must be a dict of name -> data, not {_check.shape_of(datasets)}."
         )
-    taken = [name for name in datasets if name in old.names]
+    taken = [name for name in map(str, datasets) if name in old.names]
     if taken:
         raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
     return fill(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from . import _check
 from ._check import FloatArray, RNGLike
@@ -18,6 +22,8 @@ from .spectra.signature import Signature
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+Name: TypeAlias = str | float  # days and clusters too: names are kept as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +87,30 @@ class Comparison:
     @property
     def reference_signatures(self) -> dict[str, Signature]:
         """The references' signatures; the datasets' own where the comparison is square."""
-        if self.is_square:
-            return self.signatures
-        return {n: s for n, s in self._references.items() if isinstance(s, Signature)}
+        descriptors = self._descriptors if self.is_square else self._references
+        return {n: s for n, s in descriptors.items() if isinstance(s, Signature)}
 
-    def __getitem__(self, key: str | tuple[str, str]) -> Any:
+    @overload
+    def __getitem__(self, key: tuple[Name, Name]) -> float: ...
+
+    @overload
+    def __getitem__(self, key: Name) -> pd.Series[float]: ...
+
+    def __getitem__(self, key: Name | tuple[Name, ...]) -> float | pd.Series[float]:
         """Return one distance, `c["a", "b"]`, or a row of them as a Series, `c["a"]`."""
-        if isinstance(key, tuple):
-            if len(key) != 2:
-                raise InputError(f"{key!r} must be one name or two, row and column.")
-            row, column = key
-            i = _position(row, self.names, "row")
-            return float(self.distances[i, _position(column, self.reference_names, "column")])
-        i = _position(key, self.names, "row")
-        return self.to_frame().iloc[i]
+        if not isinstance(key, tuple):
+            return self.to_frame().iloc[_check.position("row", key, self.names)]
+        if len(key) != 2:
+            raise InputError(f"{key!r} must be one name or two, row and column.")
+        row = _check.position("row", key[0], self.names)
+        column = _check.position("column", key[1], self.reference_names)
+        return float(self.distances[row, column])
+
+    __iter__ = None  # else Python would count rows, since a name may be a number
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return `distances`, so that NumPy takes a comparison for its matrix."""
+        return np.array(self.distances, dtype=dtype, copy=copy)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the distances as a DataFrame with names on both sides."""
@@ -104,7 +120,7 @@ class Comparison:
 
     def add(
         self,
-        datasets: Mapping[str, Any],
+        datasets: Mapping[Any, Any],
         *,
         n_jobs: int | None = None,
         engine: EngineLike = None,
@@ -143,22 +159,10 @@ class Comparison:
         return embed(self._square("embed"), method, n_components, rng=rng)
 
     def linkage(self, method: str = "average") -> FloatArray:
-        """Return SciPy's linkage matrix of the datasets, (n - 1, 4), for `dendrogram`."""
-        from scipy.cluster.hierarchy import linkage
-        from scipy.spatial.distance import squareform
+        """Return SciPy's linkage matrix of the datasets, (n - 1, 4); see `embedding.linkage`."""
+        from .embedding import linkage  # upward, at call time only
 
-        if method in ("ward", "centroid", "median"):
-            raise InputError(
-                f"method={method!r} is right for Euclidean distances only, which these need not "
-                "be. Take 'average', or 'complete' for compact clusters; for 'les', which is "
-                "Euclidean, SciPy's linkage of the signatures' values does it."
-            )
-        _check.one_of("method", method, ("average", "single", "complete", "weighted"))
-        square = self._square("linkage")
-        if len(square) < 2:
-            raise InputError("linkage() needs at least two datasets; there is one.")
-        merged: FloatArray = linkage(squareform(square, checks=False), method, True)
-        return merged
+        return linkage(self._square("linkage"), method)
 
     def aggregate(self, how: str = "mean") -> pd.Series[float]:
         """Return how unlike the references each dataset is; see `embedding.aggregate`.
@@ -179,8 +183,7 @@ class Comparison:
 
         if self.is_square:
             raise InputError(
-                "aggregate() sums up distances to references, and this comparison is within one "
-                "collection. Write compare(datasets, references)."
+                "aggregate() sums up distances to references: write compare(datasets, references)."
             )
         return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
 
@@ -190,8 +193,8 @@ class Comparison:
         Parameters
         ----------
         values
-            The number of each dataset, such as its time: a dict or a Series by name, or a
-            sequence in the order of `names`.
+            The number of each dataset, such as its time: a dict or a Series by name, a
+            sequence in the order of `names`, or the name of an entry of the metadata.
         method
             `"pearson"` or `"spearman"`.
 
@@ -201,27 +204,21 @@ class Comparison:
         >>> import unaligned as ua
         >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
         >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
-        >>> x, y = np.cos(angles), np.sin(angles)
-        >>> rings = {name: np.c_[x, width * y] for name, width in widths.items()}
+        >>> rings = {n: np.c_[np.cos(angles), w * np.sin(angles)] for n, w in widths.items()}
         >>> ua.compare(rings, n_eigenvalues=20).correlate(widths) > 0.9
         True
         """
         from .embedding import correlate  # upward, at call time only
+        from .tags import values_of
 
         square = self._square("correlate")
-        if hasattr(values, "keys"):
-            missing = [name for name in self.names if name not in values.keys()]  # noqa: SIM118
-            if missing:
-                raise InputError(f"values has no number for dataset {missing[0]!r}.")
-            values = [values[name] for name in self.names]
-        return correlate(square, values, method)
+        return correlate(square, values_of(values, self.names, self.metadata), method)
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
         """Draw the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""
         from . import figures  # upward, at call time only
 
-        axes: Axes = figures.draw(self, kind, **options)
-        return axes
+        return figures.draw(self, kind, **options)
 
     def report(
         self,
@@ -236,13 +233,13 @@ class Comparison:
         Parameters
         ----------
         path
-            Where to; a file that is there is replaced, as a whole.
+            Where to, `.html` or `.htm`; a file that is there is replaced, as a whole.
         title
             The heading; None says what was compared.
         tags
             What is known of the datasets, to colour by and to correlate with: a dict of
             dataset -> {tag: value} or of tag -> values, or a DataFrame by dataset. None takes
-            the datasets' own metadata.
+            the datasets' own metadata, without what is the same for all.
         command
             The command that made it, shown at the end; None shows the call in Python.
 
@@ -264,7 +261,7 @@ class Comparison:
         write_report(self, path, title=title, tags=tags, command=command)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison and its descriptors to one file, atomically and without pickle."""
+        """Write it with its descriptors to one `.npz` file, atomically and without pickle."""
         from .keeping import write_comparison  # upward, at call time only
 
         write_comparison(self, path)
@@ -282,8 +279,7 @@ class Comparison:
         if not self.is_square:
             raise InputError(
                 f"{what}() needs distances within one collection; this comparison is "
-                f"{self._shape(' against ')}. "
-                "Compare them all in one collection."
+                f"{self._shape(' against ')}. Compare them all in one collection."
             )
         return symmetrised(self.distances)
 
@@ -296,12 +292,10 @@ class Comparison:
         return rows if self.is_square else f"{rows}{times}{columns}"
 
     def __str__(self) -> str:
-        return f"{self!r}\n{self.to_frame().round(4).to_string()}"
+        frame = self.to_frame().round(4)  # pandas cuts a large one, and few long names too
+        return f"{self!r}\n{frame.to_string() if max(frame.shape) <= 12 else frame}"
 
-
-def _position(name: str, names: Iterable[str], what: str) -> int:
-    known = list(names)
-    if name not in known:
-        near = _check.did_you_mean(name, known)
-        raise InputError(f"There is no {what} {name!r}.{near} Names: {', '.join(known)}.")
-    return known.index(name)
+    def _repr_html_(self) -> str:
+        """Return the distances as a table for notebooks; of many the first and the last."""
+        table = self.to_frame().round(4).to_html(max_rows=20, max_cols=20)
+        return f"<p>{html.escape(repr(self))}</p>{table}"

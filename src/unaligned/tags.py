@@ -38,6 +38,11 @@ class Tag:
         return bool(known) and not any(isinstance(value, str) for value in known)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether all datasets have the same value, which tells none from another."""
+        return len(set(self.values)) == 1
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The smallest and the largest number."""
         known = [float(value) for value in self.values if value is not None]
@@ -90,17 +95,47 @@ def one_tag(
     if tag is None:
         return None
     if isinstance(tag, str):
-        known = {own.name: own for own in metadata_tags(metadata, names)}
-        if tag not in known:
-            raise InputError(
-                f"tag={tag!r} is not in the metadata of the datasets, which have "
-                f"{', '.join(known) or 'none'}. Give a dict of dataset -> value."
-            )
-        return known[tag]
+        return _own_tag("tag", tag, names, metadata)
     tags = read_tags(tag, names)
     if len(tags) != 1:
         raise InputError(f"tag must be one tag; {len(tags)} arrived. Give a dict of one.")
     return tags[0]
+
+
+def values_of(values: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return one value for each dataset: of a tag among the metadata, by name, or as given.
+
+    Examples
+    --------
+    >>> values_of("day", ["a", "b"], {"a": {"day": 0}, "b": {"day": 2}})
+    [0.0, 2.0]
+    >>> values_of({7: 1.5, 0: 2.5}, ["0", "7"], {})
+    [2.5, 1.5]
+    """
+    if isinstance(values, str):
+        known = dict(zip(names, _own_tag("values", values, names, metadata).values, strict=True))
+    elif hasattr(values, "items"):
+        known = {str(name): value for name, value in values.items()}
+    else:
+        return values
+    missing = [name for name in names if known.get(name) is None]
+    if missing:
+        raise InputError(f"values has no number for dataset {missing[0]!r}.")
+    return [known[name] for name in names]
+
+
+def _own_tag(
+    argument: str, tag: str, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]
+) -> Tag:
+    """Return the tag of this name among the metadata."""
+    known = {own.name: own for own in metadata_tags(metadata, names)}
+    if tag not in known:
+        raise InputError(
+            f"{argument}={tag!r} is not in the metadata of the datasets, which have "
+            f"{', '.join(known) or 'none'}.{_check.did_you_mean(tag, known)} Give a dict of "
+            "dataset -> value."
+        )
+    return known[tag]
 
 
 def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -442,3 +442,36 @@ def test_many_datasets_are_small_and_quick(browser, many):
     focus(browser, by_id(browser, "heatmap"))
     press(by_id(browser, "heatmap"), "ARROW_RIGHT", "ENTER")
     assert "apart" in by_id(browser, "pair-words").text
+
+
+def spectra_colours(browser):
+    paths = browser.find_elements("css selector", "#lines svg > path[stroke]")
+    return [path.get_attribute("stroke") for path in paths]
+
+
+@pytest.mark.parametrize("n", [5, 9])
+def test_spectra_differ_where_a_tag_does_not(browser, tmp_path, n):
+    rng = np.random.default_rng(0)
+    clouds = {f"s{i}": rng.normal(size=(60, 1 + i)) for i in range(n)}
+    tags = {"site": ["A"] * n}
+    ua.compare(clouds, n_eigenvalues=20).report(tmp_path / "report.html", tags=tags)
+    open_page(browser, tmp_path / "report.html")
+    colours = spectra_colours(browser)
+    assert len(colours) == n
+    assert len(set(colours)) == (n if n <= 7 else 1)
+    assert not by_id(browser, "spectra-legend").text
+
+
+def test_paths_that_each_dataset_has_its_own_of_are_not_the_first_colours(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    for i in range(3):
+        np.save(tmp_path / f"s{i}.npy", rng.normal(size=(60, 1 + i)))
+    found = ua.compare([tmp_path / f"s{i}.npy" for i in range(3)], n_eigenvalues=20)
+    found.report(tmp_path / "report.html")
+    open_page(browser, tmp_path / "report.html")
+    chosen = by_id(browser, "colour")
+    assert chosen.get_attribute("value") == "none"
+    assert [option.text for option in chosen.find_elements("tag name", "option")] == [
+        "nothing",
+        "path",
+    ]

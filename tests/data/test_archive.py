@@ -198,12 +198,12 @@ def fill_the_disk(path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
 def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):
-    path = tmp_path / "old.sig"
+    path = tmp_path / "old.npz"
     a_signature().save(path)
     before = path.read_bytes()
     assert "Cannot write" in fill_the_disk(path)
     assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["old.sig"]
+    assert os.listdir(tmp_path) == ["old.npz"]
 
 
 @pytest.mark.parametrize("what", SAVED)

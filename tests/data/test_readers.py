@@ -224,6 +224,33 @@ def test_groups_are_refused_where_they_make_no_sense(tmp_path):
         ua.load_all(path, group_by="two", transpose=True)
 
 
+@pytest.mark.parametrize(
+    ("labels", "values"),
+    [
+        (np.array([0, 2, 7]), [0, 2, 7]),
+        (np.array([0.5, 2.0, 7.0]), [0.5, 2, 7]),
+        (np.array(["0", "2", "7"]), [0, 2, 7]),
+        (np.array(["D0", "D2", "D10"]), ["D0", "D2", "D10"]),
+        (np.array(["1_0", "1_1", "2_0"]), ["1_0", "1_1", "2_0"]),
+        (np.array([False, True, True]), ["False", "True"]),
+    ],
+)
+def test_a_group_is_metadata_of_its_dataset(tmp_path, labels, values):
+    path = tmp_path / "t.npz"
+    np.savez(path, x=np.arange(18.0).reshape(9, 2), day=np.repeat(labels, 3))
+    found = ua.load_all(path, group_by="day", metadata={"site": "A"}).values()
+    assert [dataset.metadata["day"] for dataset in found] == values
+    assert {dataset.metadata["site"] for dataset in found} == {"A"}
+    assert {dataset.metadata["path"] for dataset in found} == {str(path)}
+
+
+def test_a_column_named_as_the_origin_is_what_counts(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, x=np.arange(8.0).reshape(4, 2), path=np.repeat(["a", "b"], 2))
+    found = ua.load_all(path, group_by="path").values()
+    assert [dataset.metadata["path"] for dataset in found] == ["a", "b"]
+
+
 def test_rows_without_a_label_are_left_out_with_a_warning(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("day,x\n1,1.5\n,9\n1,2.5\n2,3.5\n2,4.5\n")

@@ -38,8 +38,8 @@ def make(data=POINTS, k=10, **options):
 @pytest.mark.parametrize("case", MAKERS)
 def test_a_saved_signature_comes_back_bit_for_bit(case, tmp_path):
     signature = make(ua.Dataset(POINTS, name="π"), **MAKERS[case])
-    signature.save(tmp_path / "file.sig")
-    loaded = ua.Signature.load(str(tmp_path / "file.sig"))
+    signature.save(tmp_path / "file.npz")
+    loaded = ua.Signature.load(str(tmp_path / "file.npz"))
     for name in ("values", "eigenvalues", "error_bound"):
         assert np.array_equal(getattr(loaded, name), getattr(signature, name))
     for name in (
@@ -170,6 +170,20 @@ def test_how_a_signature_was_solved_does_not_forbid_a_comparison():
 def test_points_and_their_distance_matrix_may_be_compared():
     matrix = np.linalg.norm(POINTS[:, None] - POINTS[None], axis=-1)
     assert ua.distance(make(), make(ua.Dataset(matrix, kind="distances"))) < 1e-8
+
+
+def test_a_notebook_shows_a_small_table_and_no_markup_of_the_name():
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    shown = ua.signature(ua.Dataset(points, name="<b>"), n_eigenvalues=7)._repr_html_()
+    assert "<b>" not in shown
+    for term, value in {"name": "&lt;b&gt;", "K": "7", "rows × columns": "40 × 3"}.items():
+        assert f"<th>{term}</th><td>{value}</td>" in shown
+
+
+def test_a_name_of_another_format_is_refused(tmp_path):
+    signature = ua.signature(np.random.default_rng(0).normal(size=(40, 3)), n_eigenvalues=7)
+    with pytest.raises(InputError, match=r"must end in \.npz\. For the numbers alone write numpy"):
+        signature.save(tmp_path / "a.txt")
 
 
 def cityblock(x, y):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".json", ".npz")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
+_PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ class Outputs:
         for option, suffixes in (
             ("out", FORMATS),
             ("plot", _PICTURES),
-            ("report", (".html", ".htm")),
+            ("report", _PAGES),
         ):
             path = getattr(self, option)
             if path is not None:
-                require_file(f"--{option}", path, suffixes)
+                require_file(option, path, suffixes)
         for option in ("title", "tag", "tags"):
             if getattr(self, option) and self.report is None:
                 raise InputError(f"--{option} is for the report. Say where: --report report.html.")
@@ -97,8 +98,9 @@ class Outputs:
 
 def require_file(option: str, path: Path, suffixes: Sequence[str]) -> None:
     """Refuse a file that could not be written, or that is of a format nobody writes."""
-    if path.suffix.lower() not in suffixes:
-        raise InputError(f"{option} {str(path)!r} must end in {', '.join(suffixes)}.")
+    from .. import _check
+
+    _check.suffix_of(option, path, suffixes)
     folder = path.resolve().parent
     reason = None
     if not folder.is_dir():

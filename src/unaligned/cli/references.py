@@ -144,7 +144,7 @@ def export(
     """Write the signatures in a store to a file that other programs read."""
     from .. import Store
 
-    require_file("--out", out, FORMATS)
+    require_file("out", out, FORMATS)
     count = Store(store, create=False).export(out, tags=pairs("--tag", tag))
     say(f"Written: {out}, {counted(count, 'signature')}.")
 

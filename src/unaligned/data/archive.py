@@ -14,6 +14,7 @@ from .. import _check
 from ..errors import FileError
 from .atomic import whole_file
 
+_SUFFIXES = (".npz", "")
 _VERSION = 1
 _MOST_BYTES = 2**33  # a signature has kilobytes; more than this is not ours
 
@@ -23,8 +24,14 @@ def write_archive(
     format_name: str,
     header: dict[str, Any],
     arrays: dict[str, npt.NDArray[Any]],
+    *,
+    remedy: str = "",
 ) -> None:
-    """Write arrays and a JSON header to `path`; the file appears whole or not at all."""
+    """Write arrays and a JSON header to `path`; the file appears whole or not at all.
+
+    A name that promises another format is refused, and `remedy` says how to get that one.
+    """
+    _check.suffix_of("path", path, _SUFFIXES, remedy)
     text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     with whole_file(path) as stream:

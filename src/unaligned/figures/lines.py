@@ -14,12 +14,14 @@ from ..explanation import Decade, decades
 from ..result import Comparison
 from ..spectra.signature import Signature
 from ..tags import one_tag
-from .style import COLOURS, MARKERS, explain_colours, looks, new_axes, style
+from .style import COLOURS, MARKERS, entitle, explain_colours, looks, new_axes, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..diagnosis import Diagnosis
+
+_LINES = 0.7  # of the width of a pair: its spectra; the rest are the shares
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) 
         for (name, signature), (colour, dashes) in zip(signatures.items(), lines, strict=True):
             _spectrum(axes, signature, color=colour, linestyle=dashes, label=name)
         _finish(axes, next(iter(signatures.values())).recipe.gamma)
-        axes.set_title("diffusion spectra")
+        entitle(axes, "diffusion spectra")
         if shown is not None and shown.is_numeric:
             explain_colours(axes, shown)
         else:
@@ -77,7 +79,7 @@ def pair(
     second: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Return two spectra, and beside them how much of LES each power of ten explains.
+    """Return two spectra, and beside them how much of the squared LES each power of ten explains.
 
     Parameters
     ----------
@@ -103,9 +105,12 @@ def pair(
         _spectrum(axes, a, color=COLOURS[0], label=first)
         _spectrum(axes, b, color=COLOURS[1], linestyle="--", label=second)
         _finish(axes, a.recipe.gamma)
-        axes.set_title(f"{first} and {second}: {comparison.distance_name} {distance:.4g}")
-        axes.legend()
+        entitle(
+            axes,
+            f"{first} and {second}: {comparison.distance_name}\N{NO-BREAK SPACE}{distance:.4g}",
+        )
         _decades_beside(axes, decades(a, b))
+        axes.legend(bbox_to_anchor=(0, 0, _LINES, 1), loc="best", fontsize=9)
     return axes
 
 
@@ -199,12 +204,22 @@ def _finish(axes: Axes, gamma: float) -> None:
 
 
 def _decades_beside(axes: Axes, found: Sequence[Decade]) -> None:
-    """Draw the shares beside the powers of ten that they belong to, on the same scale."""
-    beside = axes.inset_axes((1.03, 0.0, 0.3, 1.0), sharey=axes)
+    """Draw the shares beside the powers of ten that they belong to, on the same scale.
+
+    Within the axes, of which the lines take the left part: beside them may be others.
+    """
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    axes.set_xlim(low, low + (high - low) / _LINES)
+    axes.set_xticks(ticks)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines["bottom"].set_bounds(low, high)
+    axes.xaxis.label.set_x(_LINES / 2)
+    beside = axes.inset_axes((_LINES + 0.03, 0.0, 0.97 - _LINES, 1.0), sharey=axes)
     bottoms = [10.0 ** (decade.exponent - 1) for decade in found]
     heights = [9.0 * bottom for bottom in bottoms]
     shares = [100.0 * decade.share for decade in found]
     beside.barh(bottoms, shares, heights, align="edge", color=COLOURS[0], alpha=0.75, ec="white")
     beside.tick_params(axis="y", which="both", left=False, labelleft=False)
     beside.spines["left"].set_visible(False)
-    beside.set_xlabel("% of the squared\nLES distance")
+    beside.set_xlabel("% of LES²")

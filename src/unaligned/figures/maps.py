@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .._check import FloatArray
 from ..result import Comparison
 from ..tags import Tag, one_tag
-from .style import explain_colours, looks, new_axes, style
+from .style import entitle, explain_colours, looks, new_axes, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +21,8 @@ def embedding(
 ) -> Axes:
     """Return a map of the datasets in which near means similar.
 
+    Names stand where there is room for them; long ones are shortened where that makes it.
+
     Parameters
     ----------
     method
@@ -35,6 +33,7 @@ def embedding(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (1, 2, 3)}
@@ -42,6 +41,8 @@ def embedding(
     >>> embedding(ua.compare(clouds, n_eigenvalues=20), tag=days).get_title()
     'map of les distances (mds)'
     """
+    from ._names import Names
+
     places = comparison.embed(method, 2)
     shown = one_tag(tag, comparison.names, comparison.metadata)
     with style():
@@ -52,14 +53,13 @@ def embedding(
             label = None if group in labelled else group
             labelled.add(group)
             axes.plot(*places[i], linestyle="", color=colour, marker=marker, label=label)
-        for names, place in _labels(comparison.names, places):
-            axes.annotate(names, place, xytext=(5, 4), textcoords="offset points", fontsize=8)
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.15)
         axes.set(xlabel="first coordinate", ylabel="second coordinate")
-        axes.set_title(f"map of {comparison.distance_name} distances ({method})")
+        entitle(axes, f"map of {comparison.distance_name} distances ({method})")
         if shown is not None:
             explain_colours(axes, shown)
+        Names(axes, comparison.names, places)
     return axes
 
 
@@ -67,13 +67,3 @@ def _group(tag: Tag | None, i: int) -> str:
     """Return what the legend calls dataset i; a name with an underscore is not in it."""
     value = None if tag is None else tag.values[i]
     return value if isinstance(value, str) else "_"
-
-
-def _labels(names: Sequence[str], places: FloatArray) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield the names at each place; datasets that coincide share one label."""
-    spread = float(np.ptp(places, axis=0).max()) or 1.0
-    cells = [tuple(cell) for cell in np.round(places / (0.01 * spread)).astype(int)]
-    for cell in dict.fromkeys(cells):
-        here = [i for i, other in enumerate(cells) if other == cell]
-        x, y = places[here[0]]
-        yield ", ".join(names[i] for i in here), (float(x), float(y))

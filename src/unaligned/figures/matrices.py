@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _check
 from .._check import FloatArray
 from ..result import Comparison
-from .style import COLOUR_MAP, COLOURS, new_axes, style
+from .style import COLOUR_MAP, COLOURS, entitle, make_room, new_axes, room, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_TREE = 0.2  # the height of the tree above a matrix, of that of the matrix
 
 
 def heatmap(
@@ -57,13 +59,14 @@ def heatmap(
         axes.set_yticks(range(n), [comparison.names[i] for i in rows])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        title = f"{comparison.distance_name} distances"
-        axes.set_title(title, y=1.0 if merged is None else 1.2)
-        axes.get_figure(root=False).colorbar(image, ax=axes, shrink=0.8)  # type: ignore[union-attr]
+        entitle(axes, f"{comparison.distance_name} distances")
+        figure: Any = axes.get_figure(root=False)
+        figure.colorbar(image, ax=axes, shrink=0.8, label=f"{comparison.distance_name} distance")
         if annotate if annotate is not None else max(n, m) <= 12:
             _annotate(axes, values)
         if merged is not None:
             _tree_above(axes, merged)
+        make_room(axes, axes.xaxis, axes.yaxis)
     return axes
 
 
@@ -92,10 +95,12 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
             above_threshold_color=COLOURS[0],
         )
         axes.set_xlim(right=-0.01 * axes.get_xlim()[0])  # or joins at 0 are cut in half
-        axes.tick_params(axis="y", labelsize=9)
-        axes.spines["left"].set_visible(False)
+        height = room(axes)[1] / len(comparison.names)
+        axes.tick_params(axis="y", labelsize=min(9.0, max(4.0, 0.9 * height)))
+        axes.spines[["left", "right", "top"]].set_visible(False)
         axes.set_xlabel(f"{comparison.distance_name} distance")
-        axes.set_title(f"{method} linkage")
+        entitle(axes, f"{method} linkage")
+        make_room(axes, axes.yaxis)
     return axes
 
 
@@ -110,9 +115,13 @@ def _places(comparison: Comparison, merged: FloatArray | None) -> tuple[list[int
 
 
 def _tree_above(axes: Axes, merged: FloatArray) -> None:
+    """Draw the tree on top of the matrix, within the axes."""
     from scipy.cluster import hierarchy
 
-    above = axes.inset_axes((0.0, 1.01, 1.0, 0.18))
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, top - _TREE * (bottom - top))  # inside the axes: above may be others
+    share = _TREE / (1 + _TREE)
+    above = axes.inset_axes((0.0, 1.01 - share, 1.0, share - 0.01))
     colours = {"color_threshold": 0.0, "above_threshold_color": "#555555"}
     hierarchy.dendrogram(merged, ax=above, no_labels=True, **colours)
     above.set_axis_off()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from ..tags import Tag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any colour vision; yellow left out because
@@ -21,6 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vP*X"
 UNKNOWN = ("#999999", "o")  # where a tag has no value
 COLOUR_MAP = "viridis"
+_MOST = 0.5  # of the room of axes that names may take on a side
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.spines.top": False,
@@ -47,6 +50,59 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     from matplotlib.figure import Figure
 
     return ax or Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def room(axes: Axes) -> tuple[float, float]:
+    """Return the width and the height of axes in points, as they are now."""
+    figure: Any = axes.get_figure(root=True)
+    box = axes.get_window_extent()
+    return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi
+
+
+def make_room(axes: Axes, *named: Axis) -> None:
+    """Shrink axes until their names stand in the place they had: beside them may be others.
+
+    Names along these axes that would take more than half of it are shortened. In a figure with
+    a layout nothing is done, since this is what the layout does.
+    """
+    figure: Any = axes.get_figure(root=False)
+    if axes.get_figure(root=True).get_layout_engine() is not None:  # type: ignore[union-attr]
+        return
+    for axis in named:
+        labels = axis.get_ticklabels()
+        letters = int(_MOST * room(axes)[0] / (0.55 * float(labels[0].get_fontsize())))
+        names = [shortened(label.get_text(), max(letters, 4)) for label in labels]
+        axis.set_ticks(axis.get_ticklocs(), names)
+    slot, drawn = axes.get_position(original=True), axes.get_tightbbox()
+    if drawn is None:
+        return
+    drawn = drawn.transformed(figure.transSubfigure.inverted())
+    usual = 0.5 * figure.dpi  # what every subplot has for its numbers, to the left and below
+    left = slot.x0 - drawn.x0 - usual / figure.bbox.width
+    below = slot.y0 - drawn.y0 - usual / figure.bbox.height
+    left, right = (min(max(x, 0.0), _MOST * slot.width) for x in (left, drawn.x1 - slot.x1))
+    below = min(max(below, 0.0), _MOST * slot.height)
+    size = (max(slot.width - left - right, 0.2 * slot.width), slot.height - below)
+    axes.set_position((slot.x0 + left, slot.y0 + below, *size))
+    axes.set_in_layout(True)  # or `tight_layout` would not see them any more
+
+
+def shortened(text: str, most: int) -> str:
+    """Return text of no more than this many signs, both ends kept: names often differ at one.
+
+    Examples
+    --------
+    >>> shortened("liver", 5), shortened("sample of liver 27", 11)
+    ('liver', 'sampl…er 27')
+    """
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
+
+
+def entitle(axes: Axes, words: str) -> None:
+    """Write a title above axes, in lines no wider than these: beside them may be others."""
+    letters = int(room(axes)[0] / (0.55 * _STYLE["axes.titlesize"]))
+    axes.set_title(textwrap.fill(words, max(letters, 10)))
 
 
 def explain_colours(axes: Axes, tag: Tag) -> None:
@@ -97,8 +153,8 @@ def panels(
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format of the path's suffix; the same picture gives the same file."""
-    kind = _check.file_path("path", path).suffix[1:].lower() or "png"
-    _check.one_of("the suffix of path", kind, figure.canvas.get_supported_filetypes())
+    known = [f".{kind}" for kind in figure.canvas.get_supported_filetypes()]
+    kind = _check.suffix_of("path", path, [*known, ""])[1:] or "png"
     metadata = {"Date": None} if kind == "svg" else None
     with style(), whole_file(path) as stream:
         figure.savefig(stream, format=kind, dpi=150, metadata=metadata)

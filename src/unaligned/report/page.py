@@ -16,7 +16,7 @@ from .. import _check
 from ..data.atomic import write_text
 from ..errors import InputTypeError, counted
 from ..result import Comparison
-from ..tags import metadata_tags, read_tags
+from ..tags import Tag, metadata_tags, read_tags
 from .content import Content
 from .payload import embedded, payload
 from .summary import assurances, cautions, findings, number
@@ -34,6 +34,7 @@ _SCRIPTS = (
     "tables.js",
     "main.js",
 )
+_SUFFIXES = (".html", ".htm")
 _NO_CAUTION = "Nothing stood out; what was checked stands below."
 _PACKAGES = ("unaligned", "numpy", "scipy", "scikit-learn")
 
@@ -54,12 +55,19 @@ def write_report(
     for name, value in (("title", title), ("command", command)):
         if value is not None and not isinstance(value, str):
             raise InputTypeError(f"{name}={value!r} must be text, not {_check.shape_of(value)}.")
-    names = comparison.names
-    own = metadata_tags(comparison.metadata, names) if tags is None else read_tags(tags, names)
-    content = Content(comparison, own)
+    _check.suffix_of("path", path, _SUFFIXES)
+    content = Content(comparison, _tags(comparison, tags))
     page = _page(content, title or _title(comparison), command)
     # Names of files may hold halves of characters, which no file of text can.
     write_text(path, page.encode("utf-8", "replace").decode())
+
+
+def _tags(comparison: Comparison, tags: Any) -> list[Tag]:
+    """Return the tags that were given, or those of the metadata that tell datasets apart."""
+    if tags is not None:
+        return read_tags(tags, comparison.names)
+    own = metadata_tags(comparison.metadata, comparison.names)
+    return [tag for tag in own if not tag.is_constant]
 
 
 def _title(comparison: Comparison) -> str:

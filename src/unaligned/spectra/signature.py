@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -20,6 +21,7 @@ from ..operators.metric import name_of
 from .base import Spectrum
 
 _FORMAT = "unaligned-signature"
+_TEXT = " For the numbers alone write numpy.savetxt(path, signature.values)."
 _IDENTITY = ("n_samples", "n_features", "sigma_squared", "name", "fingerprint")
 _ARRAYS = ("eigenvalues", "lower", "upper")
 
@@ -204,9 +206,9 @@ class Signature:
         return replace(self, recipe=replace(self.recipe, gamma=gamma))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the signature to one file, atomically and without pickle."""
+        """Write the signature to one `.npz` file, atomically and without pickle."""
         header, arrays = self.to_parts()
-        write_archive(path, _FORMAT, header, arrays)
+        write_archive(path, _FORMAT, header, arrays, remedy=_TEXT)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Signature:
@@ -252,6 +254,23 @@ class Signature:
             f"{self.n_samples} × {self.n_features}, error ≤ {self.total_error_bound:.2g} "
             f"{self.bound_kind})"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks."""
+        terms = {
+            "name": self.name,
+            "K": self.n_eigenvalues,
+            "γ": f"{self.recipe.gamma:g}",
+            "rows × columns": f"{self.n_samples} × {self.n_features}",
+            "error": f"≤ {self.total_error_bound:.2g} ({self.bound_kind})",
+            "solver": self.spectrum.solver,
+        }
+        rows = "".join(
+            f"<tr><th>{term}</th><td>{html.escape(str(value))}</td></tr>"
+            for term, value in terms.items()
+            if value is not None
+        )
+        return f"<table><caption>Signature</caption><tbody>{rows}</tbody></table>"
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,6 @@ import numpy as np
 
 from .. import _check
 from ..data.atomic import whole_file, write_text
-from ..errors import InputError
 from ..spectra.signature import Signature
 from ._rows import Record
 
@@ -27,10 +26,7 @@ Pairs: TypeAlias = Sequence[tuple[Record, Signature]]
 def writer(path: str | os.PathLike[str]) -> Callable[[str | os.PathLike[str], Pairs], None]:
     """Return what writes signatures in the format of the path's suffix, whole or not at all."""
     known = {".csv": _csv, ".json": _json, ".npz": _npz}
-    suffix = _check.file_path("path", path).suffix.lower()
-    if suffix not in known:
-        raise InputError(f"path={os.fspath(path)!r} must end in {', '.join(known)}.")
-    return known[suffix]
+    return known[_check.suffix_of("path", path, known)]
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:

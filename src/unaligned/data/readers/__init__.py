@@ -8,7 +8,7 @@ is here and in `base.py`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from ..names import column_names
 from ..sources import RowSource, require_rows
 from ..stored import reading
 from .base import Contents, Item, ReadOptions, Request
-from .groups import Groups, chosen, groups_of, natural_key
+from .groups import Groups, chosen, groups_of, natural_key, tags_of
 from .images import image_files
 from .matrix import lists_beside
 from .paths import (
@@ -99,7 +99,8 @@ def load_all(
         folder: each file in it (and each folder of images).
     group_by
         A column of a table, of `obs` in a `.h5ad`, or a label array beside the values: one
-        dataset for each of its values. The column itself is not part of the data.
+        dataset for each of its values, which its `metadata` holds. The column itself is not
+        part of the data.
     kind, **options
         As for `load`.
 
@@ -209,14 +210,15 @@ def _datasets(
         if settings.group_by is not None:
             groups, n_rows = groups_of(contents.labels(settings.group_by), settings.group_by)
             tables = _of_length(tables, n_rows, settings.group_by)
+        tags = tags_of(groups, settings.group_by)
         request.afford(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
             values, names = _values(request, item), _feature_names(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
-            for group, mask in groups:
+            for (group, mask), tag in zip(groups, tags, strict=True):
                 name = joined(called, part, group)
                 rows = values if mask is None else chosen(values, mask)
-                yield _dataset(request, key, rows, feature_names=names, name=name, **rest)
+                yield _dataset(request, key, rows, tag=tag, feature_names=names, name=name, **rest)
 
 
 def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
@@ -263,7 +265,16 @@ def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
     return names
 
 
-def _dataset(request: Request, key: str, values: Any, **options: Any) -> Dataset:
+def _dataset(
+    request: Request,
+    key: str,
+    values: Any,
+    *,
+    tag: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Dataset:
     origin = {"path": os.fspath(request.path), **({"key": key} if key else {})}
-    metadata = {**origin, **(options.pop("metadata", None) or {})}
-    return Dataset(values, metadata=metadata, **options)
+    known = {**(tag or {}), **(metadata or {})}
+    # What is known of the data comes before where it was, and counts where they meet.
+    return Dataset(values, metadata={**known, **origin, **known}, **options)

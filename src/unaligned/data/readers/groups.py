@@ -16,6 +16,8 @@ from ..parts import Part
 from ..sources import RowSource
 
 Mask = npt.NDArray[np.bool_]
+# More digits than a float has are an identifier.
+_NUMBER = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?")
 Groups = list[tuple[str | None, Mask | None]]
 
 
@@ -46,6 +48,23 @@ def groups_of(labels: npt.NDArray[Any], group_by: str) -> tuple[Groups, int]:
             "most groups would have one row. Group by a column with fewer values."
         )
     return [(name, texts == name) for name in names], texts.size
+
+
+def tags_of(groups: Groups, group_by: str | None) -> list[dict[str, Any]]:
+    """Return the metadata of each group, {column: value}; numbers where all values are.
+
+    Examples
+    --------
+    >>> tags_of([("0", None), ("2.5", None)], "day"), tags_of([("0", None), ("x", None)], "day")
+    ([{'day': 0}, {'day': 2.5}], [{'day': '0'}, {'day': 'x'}])
+    """
+    if group_by is None:
+        return [{} for _ in groups]
+    texts = [str(text) for text, _ in groups]
+    if not all(_NUMBER.fullmatch(text) for text in texts):
+        return [{group_by: text} for text in texts]
+    numbers = [float(text) for text in texts]
+    return [{group_by: int(number) if number.is_integer() else number} for number in numbers]
 
 
 def chosen(values: Any, mask: Mask) -> Any:

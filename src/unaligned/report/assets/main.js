@@ -16,10 +16,12 @@ function themeButton() {
   );
 }
 
+// Numbers before words; words that each dataset has its own of, such as paths, show nothing.
 function firstColour() {
   const numeric = data.tags.findIndex((tag) => tag.numeric);
   if (numeric >= 0) return String(numeric);
-  if (data.tags.length) return "0";
+  const shared = data.tags.findIndex((tag) => tag.groups.length < names.length);
+  if (shared >= 0) return String(shared);
   return data.groups ? "group" : "none";
 }
 

@@ -43,10 +43,10 @@ class Spectra extends Steered {
     return [errorBand(i, this.scales, colour), stroke];
   }
 
-  // Where nothing is to be shown by colour, each has its own while they last.
+  // Where colours would tell none from another, each has its own while they last.
   colour(i) {
-    const plain = state.colour === "none" && names.length <= data.colours.length;
-    return plain ? category(i) : look(i).fill;
+    if (!allAlike()) return look(i).fill;
+    return names.length <= data.colours.length ? category(i) : "var(--first)";
   }
 
   endLabels(box) {
@@ -126,6 +126,8 @@ function spread(heights, gap, lowest) {
   return moved.map((height) => height - over);
 }
 
+const allAlike = () => new Set(names.map((_, i) => look(i).fill)).size === 1;
+
 function drawSpectra() {
   if (!spectra) {
     const reason = `The distance ${data.distance} does not come from spectra: there are none.`;
@@ -134,7 +136,7 @@ function drawSpectra() {
   }
   new Spectra();
   const tell = () => {
-    const shown = legend(data.tags[Number(state.colour)]);
+    const shown = allAlike() ? [] : legend(data.tags[Number(state.colour)]);
     byId("spectra-legend").replaceChildren(...shown);
   };
   tell();
