@@ -31,7 +31,7 @@ def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
     >>> parse_steps(["log1p", ("pca", 50)])
     ('log1p', 'pca:50')
     """
-    if steps is None:
+    if steps is None or (isinstance(steps, tuple) and not steps):
         return ()
     if isinstance(steps, str) or _is_pair(steps):
         steps = [steps]  # type: ignore[list-item]

@@ -182,7 +182,7 @@ def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     order: Literal["F", "C"] = "F" if points.shape[1] <= _NARROW else "C"
     rest: FloatArray = np.subtract(points, points[0], order=order)
-    shift = rest.mean(axis=0)
+    shift = rest.sum(axis=0) / len(rest)
     rest -= shift
     return points[0] + shift, rest
 

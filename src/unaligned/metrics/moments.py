@@ -161,7 +161,8 @@ class Frechet(DataDistance):
     def between(self, first: Described, second: Described) -> float:
         """Return the squared distance of the two Gaussians."""
         (mean1, F1), (mean2, F2) = first.content, second.content
-        return float(np.sum((mean1 - mean2) ** 2)) + _between_factors(F1, F2)
+        shift = mean1 - mean2
+        return float(shift @ shift) + _between_factors(F1, F2)
 
 
 def _between_factors(F1: FloatArray, F2: FloatArray) -> float:
