@@ -25,7 +25,7 @@ from .spectra.signature import Signature
 
 DataLike: TypeAlias = Any
 
-_SIZE_RATIO = 4.0
+SIZE_RATIO = 4.0
 _DRAW = "Pass subsample='common' to compare at one size."
 
 
@@ -224,7 +224,7 @@ def warn_about_sizes(
     if not isinstance(method, SpectralDistance):
         return
     small, large = (extreme(items, key=lambda item: item.n_samples) for extreme in (min, max))
-    if large.n_samples > _SIZE_RATIO * small.n_samples:
+    if large.n_samples > SIZE_RATIO * small.n_samples:
         if remedy is None and any(isinstance(item, Signature) for item in items):
             remedy = "Make the signatures of as many rows each."
         warn(

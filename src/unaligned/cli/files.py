@@ -24,6 +24,7 @@ from .reading import Reading
 
 if TYPE_CHECKING:
     from ..result import Comparison
+    from ..spectra.signature import Signature
 
 
 @app.command(
@@ -190,7 +191,26 @@ def _compared(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compa
     if n_cached:
         everything = counted(len(signatures), "dataset")
         say(f"{everything}: {counted(n_cached, 'signature')} from the cache.")
+    if signatures:
+        _say_sizes(list(signatures.values()))
     return found
+
+
+def _say_sizes(signatures: Sequence[Signature]) -> None:
+    """Say where sizes differ less than is warned of, but K goes to where they show."""
+    from ..intake import SIZE_RATIO
+
+    small, large = (
+        extreme(signatures, key=lambda found: found.n_samples) for extreme in (min, max)
+    )
+    differ = 1.5 < large.n_samples / small.n_samples <= SIZE_RATIO
+    if differ and 2 * small.n_eigenvalues >= small.n_samples:
+        say(
+            f"Note: {small.name!r} has {small.n_samples} rows, {large.name!r} {large.n_samples}, "
+            f"and K={small.n_eigenvalues} goes far into the smaller spectrum: part of their "
+            "distance comes from size alone. --subsample common takes that out, a smaller -K most "
+            "of it."
+        )
 
 
 def _unique(distances: Sequence[str] | None) -> list[str]:
