@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _check, _settings
 from ._check import RNGLike
@@ -31,9 +31,6 @@ from .pairs import between, describe_all, fill
 from .result import Comparison
 from .spectra.compute import SignatureSettings
 from .spectra.signature import Signature
-
-if TYPE_CHECKING:
-    pass
 
 
 def signature(

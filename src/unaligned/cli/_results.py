@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".json", ".npz")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
-_PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,14 @@ class Outputs:
 
     def require_possible(self) -> None:
         """Refuse what could not be written, before anything is computed."""
-        for option, suffixes in (
-            ("out", FORMATS),
-            ("plot", _PICTURES),
-            ("report", _PAGES),
-        ):
+        for option, suffixes in (("out", FORMATS), ("plot", _PICTURES)):
             path = getattr(self, option)
             if path is not None:
                 require_file(option, path, suffixes)
+        if self.report is not None:
+            from ..report.page import SUFFIXES
+
+            require_file("report", self.report, SUFFIXES)
         for option in ("title", "tag", "tags"):
             if getattr(self, option) and self.report is None:
                 raise InputError(f"--{option} is for the report. Say where: --report report.html.")

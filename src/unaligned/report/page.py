@@ -34,7 +34,7 @@ _SCRIPTS = (
     "tables.js",
     "main.js",
 )
-_SUFFIXES = (".html", ".htm")
+SUFFIXES = (".html", ".htm")
 _NO_CAUTION = "Nothing stood out; what was checked stands below."
 _PACKAGES = ("unaligned", "numpy", "scipy", "scikit-learn")
 
@@ -55,7 +55,7 @@ def write_report(
     for name, value in (("title", title), ("command", command)):
         if value is not None and not isinstance(value, str):
             raise InputTypeError(f"{name}={value!r} must be text, not {_check.shape_of(value)}.")
-    _check.suffix_of("path", path, _SUFFIXES)
+    _check.suffix_of("path", path, SUFFIXES)
     content = Content(comparison, _tags(comparison, tags))
     page = _page(content, title or _title(comparison), command)
     # Names of files may hold halves of characters, which no file of text can.
