@@ -2,12 +2,12 @@
 
 from importlib.util import find_spec
 
-_TOPOLOGY = ["_persistence", "geometry_score", "mtd", "topology"]
+_TOPOLOGY = ["bottleneck", "geometry_score", "mtd"]
 _DOCTESTS = {
     "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],
     "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
     "ot": ["metrics/transport"],
-    "robust_laplacian": ["spectra/surface"],
+    "robust_laplacian": ["spectra/laplacian/surface"],
 }
 
 collect_ignore = [

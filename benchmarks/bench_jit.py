@@ -17,8 +17,8 @@ import numpy as np
 from datasets import torus
 
 import unaligned as ua
-from unaligned.operators.gaussian import GaussianAffinity
-from unaligned.operators.points import PointCloud
+from unaligned.operators.affinity import GaussianAffinity
+from unaligned.operators.pointcloud import PointCloud
 
 REPEATS = 5
 

@@ -33,10 +33,10 @@ import numpy as np
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus3, torus_angles
-from unaligned.operators import sampling
+from unaligned.operators import bandwidth_sampled as sampling
 from unaligned.operators.bandwidth import median_of_points
-from unaligned.operators.points import PointCloud
-from unaligned.spectra import compute
+from unaligned.operators.pointcloud import PointCloud
+from unaligned.spectra import pipeline as compute
 from unaligned.spectra.landmarks import Landmarks
 
 TORI: dict[str, Callable[[int], np.ndarray]] = {

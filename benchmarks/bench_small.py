@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 import unaligned as ua
-from unaligned.data.memory import available_memory
+from unaligned.engine.memory import available_memory
 from unaligned.errors import AccuracyWarning
 
 GIB = 2**30

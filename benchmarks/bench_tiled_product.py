@@ -23,9 +23,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from unaligned.operators.gaussian import GaussianAffinity
-from unaligned.operators.points import PointCloud, tile_of
-from unaligned.operators.threads import Workers, thread_count
+from unaligned.engine.threads import Workers, thread_count
+from unaligned.operators.affinity import GaussianAffinity
+from unaligned.operators.pointcloud import PointCloud, tile_of
 
 BAR = 1.5
 

@@ -48,7 +48,7 @@ def two_blas_threads(monkeypatch):
     """Give BLAS two threads, on two cores, for a test of how many it has: under the cap of
     `one_blas_thread` such a test could not fail.
     """
-    for module in ("engine.threads", "engine.processes", "operators.threads"):
+    for module in ("engine.threads", "engine.processes"):
         monkeypatch.setattr(f"unaligned.{module}.available_cores", lambda: 2)
     with threadpool_limits(limits=2, user_api="blas"):
         yield

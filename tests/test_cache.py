@@ -8,9 +8,9 @@ import pytest
 import unaligned as ua
 from unaligned import cache
 from unaligned.cache import is_cached
-from unaligned.comparison import DISTANCES
 from unaligned.errors import FileError, InputError, UnalignedWarning
 from unaligned.metrics.base import SpectralDistance
+from unaligned.metrics.registry import DISTANCES
 
 
 def clouds(n=3):

@@ -6,8 +6,8 @@ import pytest
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.estimation import _foresight, _rates, _timing
-from unaligned.operators.gaussian import GaussianAffinity
-from unaligned.operators.sampling import PAIRS, reference_count
+from unaligned.operators.affinity import GaussianAffinity
+from unaligned.operators.bandwidth_sampled import PAIRS, reference_count
 
 
 class Clock:

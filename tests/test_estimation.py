@@ -15,7 +15,7 @@ from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import DegenerateDataError, InputError, InputTypeError, OptionError
 from unaligned.estimation import _probes
 from unaligned.estimation._probes import PROBE_ROWS, Sample, neighbourhood
-from unaligned.spectra import compute
+from unaligned.spectra import pipeline as compute
 
 RNG = np.random.default_rng(0)
 SETS = {

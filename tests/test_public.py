@@ -14,19 +14,18 @@ import unaligned as ua
 ROOT = Path(ua.__file__).parent
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
-# From the bottom to the top; a module imports from its own layer and below.
+# From the bottom to the top. A module imports from its own layer and from those below it.
 LAYERS = [
-    ["errors", "_check", "_quantities", "_settings"],
+    ["errors"],
+    ["defaults", "_check", "_format", "_settings"],
     ["engine"],
-    ["data"],
+    ["data", "rows"],
+    ["io"],
     ["operators"],
     ["spectra"],
     ["metrics"],
-    ["result"],
-    ["cache"],
-    ["pairs", "intake"],
-    ["comparison"],
-    ["diagnosis", "estimation", "embedding", "tags", "explanation", "keeping"],
+    ["cache", "inputs", "execution", "result", "comparison", "serialization"],
+    ["diagnosis", "estimation", "embedding", "tags", "explanation"],
     ["store"],
     ["figures"],
     ["report"],
@@ -34,23 +33,7 @@ LAYERS = [
     ["__main__"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-
-# Within a package siblings import only their base.py. Where more is allowed, it stands here.
-SIBLINGS = {
-    "engine/*": "*",  # small files over one another, acyclically
-    "data/*": "*",  # the same
-    "operators/*": "*",  # the same
-    "spectra/auto": "*",  # the registry of solvers
-    "spectra/nystrom": ["bounds"],
-    "spectra/compute": ["auto", "decay", "signature"],  # the way through this package
-    "metrics/registry": "*",  # the registry of distances
-    "metrics/aligned": ["imd"],  # the times of the heat kernel
-    "figures/*": "*",  # style.py under all, __init__.py over all
-    "report/*": "*",  # content, words and payload, put together by page.py
-    "experiments/*": "*",
-    "cli/*": "*",  # small files over one another, acyclically
-}
-# These stand outside and use the package as anybody does.
+# These use the package as anybody does: `import unaligned as ua`.
 OUTSIDE = ("cli", "experiments", "__main__")
 
 
@@ -84,13 +67,6 @@ def own_name(path):
     return path.with_suffix("").parts
 
 
-def may_import_sibling(importer, imported):
-    if imported[-1] == "base" or imported[-1].startswith("_"):
-        return True  # a private helper was cut from the file that uses it
-    allowed = SIBLINGS.get("/".join(importer)) or SIBLINGS.get(f"{importer[0]}/*") or []
-    return allowed == "*" or imported[-1] in allowed
-
-
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_imports_point_one_way(path):
     importer = own_name(path)
@@ -103,8 +79,6 @@ def test_imports_point_one_way(path):
             assert importer[0] in OUTSIDE, f"{path} imports the package itself"
             continue
         assert RANK[imported[0]] <= RANK[importer[0]], f"{path} imports upward: {imported}"
-        if len(imported) > 1 and imported[0] == importer[0]:
-            assert may_import_sibling(importer, imported), f"{path} imports its sibling {imported}"
 
 
 def test_no_imports_in_a_circle():
@@ -124,7 +98,7 @@ def test_no_imports_in_a_circle():
 
 def test_the_walk_sees_imports():
     assert ("errors",) in set(imports_of(Path("_check.py")))
-    assert ("metrics", "imd") in set(imports_of(Path("metrics/aligned.py")))
+    assert ("metrics", "imd") in set(imports_of(Path("metrics/spd.py")))
     assert ("result",) in set(imports_of(Path("comparison.py")))
     assert ("_check",) in set(imports_of(Path("data/dataset.py")))
 

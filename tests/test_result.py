@@ -6,7 +6,6 @@ import pytest
 from scipy.cluster.hierarchy import is_valid_linkage
 
 import unaligned as ua
-from unaligned.comparison import DISTANCES
 from unaligned.embedding import embed
 from unaligned.errors import (
     DataWarning,
@@ -17,6 +16,7 @@ from unaligned.errors import (
     SampleSizeWarning,
 )
 from unaligned.metrics.base import SpectralDistance
+from unaligned.metrics.registry import DISTANCES
 
 
 def cloud(seed, n_samples=40, n_features=3):

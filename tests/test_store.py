@@ -19,7 +19,7 @@ from unaligned.errors import (
     SampleSizeWarning,
     StoreError,
 )
-from unaligned.store import _file
+from unaligned.store import file as _file
 
 K = 12
 

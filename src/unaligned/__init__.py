@@ -16,15 +16,15 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import errors as errors
     from .cache import Cache as Cache
-    from .comparison import available as available
     from .comparison import compare as compare
     from .comparison import distance as distance
     from .comparison import signature as signature
     from .data.dataset import Dataset as Dataset
-    from .data.readers import load as load
-    from .data.readers import load_all as load_all
     from .diagnosis import diagnose as diagnose
     from .estimation import estimate as estimate
+    from .io.load import load as load
+    from .io.load import load_all as load_all
+    from .metrics.registry import available as available
     from .result import Comparison as Comparison
     from .spectra.bounds import log_euclidean_bounds as log_euclidean_bounds
     from .spectra.bounds import log_hilbert_schmidt as log_hilbert_schmidt
@@ -39,13 +39,13 @@ _HOME = {
     "Dataset": "data.dataset",
     "Signature": "spectra.signature",
     "Store": "store",
-    "available": "comparison",
+    "available": "metrics.registry",
     "compare": "comparison",
     "diagnose": "diagnosis",
     "distance": "comparison",
     "estimate": "estimation",
-    "load": "data.readers",
-    "load_all": "data.readers",
+    "load": "io.load",
+    "load_all": "io.load",
     "log_euclidean_bounds": "spectra.bounds",
     "log_hilbert_schmidt": "spectra.bounds",
     "signature": "comparison",

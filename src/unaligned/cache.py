@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _check, _settings
-from .data.atomic import made_folder
 from .errors import FileError, UnalignedWarning, warn
+from .io.archive import made_folder
 
 if TYPE_CHECKING:  # looking at a cache takes no more than the files' sizes
     from .data.dataset import Dataset

@@ -12,7 +12,8 @@ from .cache import Cache
 from .data.dataset import Dataset
 from .engine import EngineLike, resolve_engine
 from .errors import InputTypeError, OptionError
-from .intake import (
+from .execution import between, describe_all, fill
+from .inputs import (
     DataLike,
     agreed,
     as_dataset,
@@ -24,12 +25,9 @@ from .intake import (
     require_as_asked,
 )
 from .metrics.les import LES
-from .metrics.registry import DISTANCES as DISTANCES
 from .metrics.registry import DistanceLike, resolve_distance
-from .metrics.registry import available as available
-from .pairs import between, describe_all, fill
 from .result import Comparison
-from .spectra.compute import SignatureSettings
+from .spectra.pipeline import SignatureSettings
 from .spectra.signature import Signature
 
 

@@ -12,10 +12,10 @@ from . import _check
 from ._check import FloatArray, RNGLike
 from .comparison import prepare
 from .data.dataset import Dataset
-from .intake import DataLike
+from .inputs import DataLike
 from .operators.affinity import KernelSettings
-from .spectra.compute import SignatureSettings, compute_signature, default_eigenvalues
 from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
+from .spectra.pipeline import SignatureSettings, compute_signature, default_eigenvalues
 from .spectra.signature import Signature
 
 if TYPE_CHECKING:

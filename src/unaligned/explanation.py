@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._check import FloatArray, IndexArray
-from .spectra.compute import require_comparable
+from .spectra.pipeline import require_comparable
 from .spectra.signature import Signature
 
 

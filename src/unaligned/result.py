@@ -145,7 +145,7 @@ class Comparison:
         >>> more.distances.shape
         (3, 3)
         """
-        from .pairs import grow  # upward, at call time only
+        from .execution import grow  # upward, at call time only
 
         with resolve_engine(engine, n_jobs, progress) as where:
             return grow(self, datasets, where)
@@ -262,14 +262,14 @@ class Comparison:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it with its descriptors to one `.npz` file, atomically and without pickle."""
-        from .keeping import write_comparison  # upward, at call time only
+        from .serialization import write_comparison  # upward, at call time only
 
         write_comparison(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Comparison:
         """Read a comparison that `save` wrote."""
-        from .keeping import read_comparison  # upward, at call time only
+        from .serialization import read_comparison  # upward, at call time only
 
         return read_comparison(path)
 

@@ -187,13 +187,15 @@ def test_a_wrong_number_exits_with_2():
 
 
 def test_an_error_of_the_computation_exits_with_1(monkeypatch):
-    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(NotApplicableError("no.")))
+    monkeypatch.setattr(
+        "unaligned.experiments.digits.run_demo", raising(NotApplicableError("no."))
+    )
     found = run("demo")
     assert (found.exit_code, found.stderr) == (1, "Error: no.\n")
 
 
 def test_ctrl_c_exits_with_130_and_says_so(monkeypatch):
-    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("unaligned.experiments.digits.run_demo", raising(KeyboardInterrupt()))
     found = run("demo")
     assert (found.exit_code, found.stderr) == (130, "Stopped by Ctrl-C.\n")
 
@@ -212,7 +214,7 @@ def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
 
 
 def test_warnings_are_one_line_on_stderr(monkeypatch):
-    monkeypatch.setattr("unaligned.experiments.demo.run_demo", warning_then_stopping)
+    monkeypatch.setattr("unaligned.experiments.digits.run_demo", warning_then_stopping)
     found = run("demo")
     assert found.stderr.splitlines()[0] == "Warning: not so accurate"
 
@@ -262,7 +264,7 @@ def test_a_bad_command_of_the_program_leaves_no_traceback():
 
 def test_a_full_disk_is_one_line(monkeypatch):
     error = OSError(28, "No space left on device")
-    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(error))
+    monkeypatch.setattr("unaligned.experiments.digits.run_demo", raising(error))
     result = run("demo")
     assert result.exit_code == 1
     assert result.stderr == "Error: [Errno 28] No space left on device.\n"
@@ -271,7 +273,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
 def test_a_full_disk_is_no_bad_input(monkeypatch):
     error = FileError("Cannot write 'x': No space left on device.")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr("unaligned.experiments.demo.run_demo", raising(error))
+    monkeypatch.setattr("unaligned.experiments.digits.run_demo", raising(error))
     assert run("demo").exit_code == 1
     error.__cause__ = OSError(errno.EACCES, "Permission denied")
     assert run("demo").exit_code == 2

@@ -64,7 +64,7 @@ def test_nearest_is_refused_before_anything_is_computed(monkeypatch, bad):
     def computed(*_, **__):
         raise AssertionError("a signature was computed")
 
-    monkeypatch.setattr("unaligned.store._new.signature", computed)
+    monkeypatch.setattr("unaligned.store.additions.signature", computed)
     assert f"{bad.split()[0]} '" in refused(f"nearest new.npy --store refs.db {bad}")
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import unaligned as ua
-from unaligned.comparison import DISTANCES
 from unaligned.errors import NotApplicableError, OptionError, UnalignedError
-from unaligned.metrics.callable import CallableDistance
+from unaligned.metrics.registry import DISTANCES, CallableDistance
 
 ALONE, TOGETHER = "alone", "together"  # one dataset is changed, or both alike
 

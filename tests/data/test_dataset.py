@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from unaligned.data import sources
 from unaligned.errors import DataWarning, InputError, InputTypeError
+from unaligned.rows import source as sources
 
 POINTS = np.random.default_rng(0).normal(size=(20, 3))
 SYMMETRIC = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))

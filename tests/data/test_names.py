@@ -11,7 +11,7 @@ from scipy import io, sparse
 
 import unaligned as ua
 from sample_files import COLUMNS, POINTS, SOUND, annotated
-from unaligned.data.names import column_names
+from unaligned.data.facts import column_names
 from unaligned.errors import DataWarning, NotApplicableError
 
 XYZ = ("x", "y", "z")

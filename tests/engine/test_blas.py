@@ -13,8 +13,8 @@ import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which is limited t
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from unaligned.engine import Threads, blas, limited_blas, one_blas
-from unaligned.operators.passes import over_blocks
-from unaligned.spectra import _passes
+from unaligned.rows.reduce import over_blocks
+from unaligned.spectra.landmarks import streamed as _passes
 
 pytestmark = pytest.mark.usefixtures("two_blas_threads")
 

@@ -16,6 +16,7 @@ import pytest
 import unaligned as ua
 from unaligned import errors
 from unaligned.engine import Processes, Task, resolve_engine
+from unaligned.engine.threads import thread_count
 from unaligned.errors import (
     DataWarning,
     DegenerateDataError,
@@ -24,7 +25,6 @@ from unaligned.errors import (
     InputTypeError,
     MissingExtraError,
 )
-from unaligned.operators.threads import thread_count
 
 RNG = np.random.default_rng(0)
 CLOUDS = {f"{n} × {d}": RNG.normal(size=(n, d)) for n, d in ((520, 2), (600, 3), (700, 5))}

@@ -8,7 +8,8 @@ import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
 from unaligned.engine.progress import Progress
 from unaligned.errors import InputTypeError
-from unaligned.spectra import _stream, compute
+from unaligned.spectra import pipeline as compute
+from unaligned.spectra.landmarks import streamed as _stream
 
 POINTS = torus2(torus_angles(6000, 2, rng=0))
 OPTIONS = {"n_eigenvalues": 30, "tol": 1e-2, "bandwidth": "mean"}

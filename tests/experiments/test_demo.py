@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unaligned.experiments.demo import run_demo
+from unaligned.experiments.digits import run_demo
 
 
 @pytest.fixture(scope="module")

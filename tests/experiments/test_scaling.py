@@ -19,7 +19,7 @@ from unaligned.experiments.growth import (
 )
 from unaligned.experiments.run import reproduce
 from unaligned.experiments.scaling import Scaling, common_size
-from unaligned.spectra.compute import STREAM_ROWS
+from unaligned.spectra.pipeline import STREAM_ROWS
 
 for package in ("ot", "gudhi"):
     pytest.importorskip(package, reason="the experiment compares with them")

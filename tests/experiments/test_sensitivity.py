@@ -8,8 +8,7 @@ import pytest
 
 import unaligned as ua
 from unaligned.errors import InputError
-from unaligned.experiments.advice import Advice, find, recommend
-from unaligned.experiments.conditions import Condition
+from unaligned.experiments.advice import Advice, Condition, find, recommend
 from unaligned.experiments.run import reproduce
 from unaligned.experiments.sensitivity import Sensitivity
 

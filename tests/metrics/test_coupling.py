@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from unaligned.metrics import _coupling
+from unaligned.metrics import coupling as _coupling
 
 pytest.importorskip("ot", reason="POT is not installed")
 SEEDS = range(4)

@@ -10,7 +10,7 @@ from plain_persistence import loops
 from unaligned import engine
 from unaligned.errors import DegenerateDataError, InputError
 from unaligned.metrics import geometry_score
-from unaligned.metrics._persistence import pairwise
+from unaligned.metrics.bottleneck import pairwise
 from unaligned.metrics.geometry_score import GeometryScore, _holes, relative_living_times
 
 gudhi = pytest.importorskip("gudhi", reason="the extra topology is not installed")

@@ -135,7 +135,7 @@ def test_netlsd_by_quadrature_stays_within_its_probe_noise(kernel, seed):
 
 
 def test_netlsd_takes_probes_where_there_are_many_nodes(monkeypatch):
-    monkeypatch.setattr("unaligned.spectra.density.EXACT_SAMPLES", 100)
+    monkeypatch.setattr("unaligned.spectra.laplacian.EXACT_SAMPLES", 100)
     bounds = ua.compare(clouds(0), distance="netlsd").error_bounds
     assert bounds[0, 0] < 1e-9 < bounds[1, 1]
 

@@ -14,7 +14,7 @@ from unaligned.data.dataset import Dataset
 from unaligned.errors import DegenerateDataError, InputError, NotApplicableError
 from unaligned.metrics import moments
 from unaligned.metrics.moments import MMD
-from unaligned.operators.points import PointCloud
+from unaligned.operators.pointcloud import PointCloud
 
 SEEDS = range(4)
 

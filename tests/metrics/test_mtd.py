@@ -6,7 +6,7 @@ import pytest
 import unaligned as ua
 from plain_persistence import loops
 from unaligned.errors import InputError, NotApplicableError
-from unaligned.metrics._persistence import pairwise, rips_bars
+from unaligned.metrics.bottleneck import pairwise, rips_bars
 from unaligned.metrics.mtd import MTD, cross_barcode_length
 
 pytest.importorskip("ripser", reason="the extra topology is not installed")

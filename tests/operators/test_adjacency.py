@@ -6,7 +6,7 @@ from scipy import sparse
 
 from textbook import neighbour_adjacency
 from unaligned.errors import InputError
-from unaligned.operators.adjacency import adjacency_of, neighbour_graph
+from unaligned.operators.knn import adjacency_of, neighbour_graph
 
 SEEDS = range(5)
 

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist, squareform
 from unaligned.errors import DegenerateDataError
 from unaligned.operators import bandwidth
 from unaligned.operators.bandwidth import median_of_points, scale_from_points
-from unaligned.operators.points import PointCloud
+from unaligned.operators.pointcloud import PointCloud
 
 
 def reference(points):

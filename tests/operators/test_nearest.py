@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from unaligned.operators import nearest
-from unaligned.operators.nearest import nearest_neighbours, nearest_of_distances
+from unaligned.operators import knn as nearest
+from unaligned.operators.knn import nearest_neighbours, nearest_of_distances
 
 SEEDS = range(4)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from unaligned.operators.rows import squared_distances_of_pairs, squared_norms
+from unaligned.operators.pointcloud import squared_distances_of_pairs, squared_norms
 
 
 @pytest.mark.parametrize("d", [1, 3, 16, 33, 1000, 4097, 9001])

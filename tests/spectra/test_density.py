@@ -6,8 +6,7 @@ from scipy import sparse
 
 from textbook import laplacian_eigenvalues, neighbour_adjacency
 from unaligned.data.dataset import Dataset
-from unaligned.spectra._quadrature import lanczos_quadrature
-from unaligned.spectra.density import laplacian_density
+from unaligned.spectra.laplacian import lanczos_quadrature, laplacian_density
 
 SEEDS = range(5)
 TIMES = np.logspace(-1, 1, 40)

@@ -8,10 +8,10 @@ import pytest
 
 from unaligned.errors import AccuracyWarning, InputError, InputTypeError
 from unaligned.operators.base import MatrixOperator
-from unaligned.spectra._judge import affordable_shift
-from unaligned.spectra._lanczos import BlockLanczos, complement_norm
 from unaligned.spectra.base import Accuracy, Spectrum
 from unaligned.spectra.krylov import Krylov
+from unaligned.spectra.krylov.certificate import affordable_shift
+from unaligned.spectra.krylov.lanczos import BlockLanczos, complement_norm
 
 SEEDS = range(4)
 N = 150

@@ -9,11 +9,13 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
 from unaligned.errors import AccuracyWarning, DegenerateDataError, InputError
+from unaligned.operators.affinity import GaussianAffinity
 from unaligned.operators.bandwidth import scale_from_condensed
 from unaligned.operators.base import MatrixOperator
 from unaligned.operators.diffusion import DiffusionOperator
-from unaligned.operators.gaussian import GaussianAffinity
-from unaligned.spectra._cholesky import (
+from unaligned.spectra.base import Accuracy, Spectrum
+from unaligned.spectra.landmarks import Landmarks
+from unaligned.spectra.landmarks.cholesky import (
     FeatureBlock,
     PivotedCholesky,
     density,
@@ -22,8 +24,6 @@ from unaligned.spectra._cholesky import (
     total,
     weighted_sums,
 )
-from unaligned.spectra.base import Accuracy, Spectrum
-from unaligned.spectra.landmarks import Landmarks
 
 SEEDS = range(5)
 GAMMA = 1e-8

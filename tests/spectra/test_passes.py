@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from unaligned.data.shapes import torus3, torus_angles
-from unaligned.operators.passes import over_blocks
 from unaligned.operators.streamed import CrossKernel
-from unaligned.spectra._basis import Basis
-from unaligned.spectra._passes import (
+from unaligned.rows.reduce import over_blocks
+from unaligned.spectra.landmarks.cholesky import Basis
+from unaligned.spectra.landmarks.streamed import (
     Broadcast,
     Drawn,
     Held,

@@ -6,7 +6,8 @@ import pytest
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
 from unaligned.errors import AccuracyWarning
-from unaligned.operators import bandwidth, sampling
+from unaligned.operators import bandwidth
+from unaligned.operators import bandwidth_sampled as sampling
 
 
 @pytest.fixture

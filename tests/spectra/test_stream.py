@@ -7,15 +7,17 @@ import pytest
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus3, torus_angles
-from unaligned.data.sources import GeneratedRows
 from unaligned.errors import AccuracyWarning
+from unaligned.operators.affinity import GaussianAffinity
 from unaligned.operators.bandwidth import Scale
 from unaligned.operators.diffusion import DiffusionOperator
-from unaligned.operators.gaussian import GaussianAffinity
-from unaligned.operators.passes import RowPasses
 from unaligned.operators.streamed import StreamedAffinity
-from unaligned.spectra import _stream, auto, compute, landmarks
+from unaligned.rows.reduce import RowPasses
+from unaligned.rows.source import GeneratedRows
+from unaligned.spectra import auto, landmarks
+from unaligned.spectra import pipeline as compute
 from unaligned.spectra.landmarks import Landmarks
+from unaligned.spectra.landmarks import streamed as _stream
 
 TORI = {
     "2-torus": torus2(torus_angles(3000, rng=0)),

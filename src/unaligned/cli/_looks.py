@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._quantities import amount, duration
+from .._format import amount, duration
 from ..errors import UnalignedError, UnalignedWarning, counted
 from .output import fits, out, print_json, table
 from .wording import in_shell

@@ -113,7 +113,7 @@ def require_file(option: str, path: Path, suffixes: Sequence[str]) -> None:
 
 
 def _write_distances(comparison: Comparison, path: Path) -> None:
-    from ..data.atomic import write_text
+    from ..io.archive import write_text
 
     suffix = path.suffix.lower()
     if suffix == ".npz":

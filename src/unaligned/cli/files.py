@@ -198,7 +198,7 @@ def _compared(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compa
 
 def _say_sizes(signatures: Sequence[Signature]) -> None:
     """Say where sizes differ less than is warned of, but K goes to where they show."""
-    from ..intake import SIZE_RATIO
+    from ..inputs import SIZE_RATIO
 
     small, large = (
         extreme(signatures, key=lambda found: found.n_samples) for extreme in (min, max)

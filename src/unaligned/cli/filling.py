@@ -54,7 +54,7 @@ def describe(
     decides, and the options of later runs follow.
     """
     from .. import Store
-    from ..store._new import require_rows
+    from ..store.additions import require_rows
 
     tags = pairs("--tag", tag)
     whole = reading.load(files)
@@ -85,7 +85,7 @@ def _drawn(
     datasets: Mapping[str, Dataset], subsample: str | None, seed: int | None, store: Store | None
 ) -> Mapping[str, Any]:
     """Return the datasets with so many rows each, drawn as `compare` draws them."""
-    from ..intake import at_size, common_size
+    from ..inputs import at_size, common_size
     from ..metrics.les import LES
 
     asked = subsample_size(subsample)

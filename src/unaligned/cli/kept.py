@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .._quantities import amount
+from .._format import amount
 from ..errors import InputError, counted
 from .base import app, examples
 from .options import AsJSON, CacheFolder, cache_in

@@ -138,8 +138,8 @@ class Running:
         One on each core is quicker than all cores on one, as long as the matrices of all fit
         into half of the memory.
         """
-        from ..data.memory import available_memory
         from ..engine import available_cores, resolve_jobs
+        from ..engine.memory import available_memory
 
         if self.jobs is not None:
             return resolve_jobs(self.jobs)

@@ -27,7 +27,7 @@ def demo(
     json: AsJSON = False,
 ) -> None:
     """Compare handwritten digits in feature spaces that have nothing in common."""
-    from ..experiments.demo import run_demo
+    from ..experiments.digits import run_demo
 
     result = run_demo(rng=seed)
     frame = result.comparison.to_frame()

@@ -82,7 +82,7 @@ class Reading:
         `table:7`; a store, which lives longer, keeps the whole names. With `refused`, that hears
         of each file that cannot be read, and the others are returned.
         """
-        from ..data.readers import names_of
+        from ..io.load import names_of
 
         files = [file for pattern in patterns for file in _matching(pattern)]
         repeated = [file for file in files if files.count(file) > 1]
@@ -107,7 +107,7 @@ class Reading:
 
     def _read(self, file: str, called: str) -> Iterator[tuple[str, str, Dataset]]:
         from .. import load_all
-        from ..data.readers import name_of
+        from ..io.load import name_of
 
         own = name_of(file)
         for name, dataset in load_all(file, **self._options()).items():
@@ -142,8 +142,8 @@ def _matching(pattern: str) -> list[str]:
 
     A path that exists as it stands, or before a colon, is no pattern.
     """
-    from ..data.readers.groups import natural_key
-    from ..data.readers.paths import locate
+    from ..io.groups import natural_key
+    from ..io.paths import locate
 
     if not glob.has_magic(pattern) or os.path.lexists(locate(pattern).path):
         return [pattern]

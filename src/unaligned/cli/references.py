@@ -56,7 +56,7 @@ def nearest(
     then a warning says so, and --subsample helps.
     """
     from .. import Store
-    from ..store._new import require_rows
+    from ..store.additions import require_rows
 
     references = Store(store, create=False)
     wanted = pairs("--tag", tag)

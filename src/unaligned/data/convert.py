@@ -10,12 +10,11 @@ from scipy import sparse
 
 from .._check import shape_of
 from ..errors import InputError, InputTypeError, counted
-from .chunks import DaskRows
-from .files import as_source, refuse_anndata
-from .names import Names, column_names, row_names
-from .parts import require_numeric
+from ..rows.dask import DaskRows
+from ..rows.files import as_source, refuse_anndata
+from ..rows.source import ArrayRows, RowSource, require_numeric
+from .facts import Names, column_names, row_names
 from .preprocess import Values
-from .sources import ArrayRows, RowSource
 
 
 def to_values(data: Any, label: str) -> Values:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,38 @@ from scipy import sparse
 
 from .. import _check
 from ..errors import InputError
+from ..rows.files import as_source
+from ..rows.source import ArrayRows, RowSource, dense
+from ..rows.transforms import prepared_rows
 from .convert import feature_names_of, is_network, sample_names_of, to_values
-from .facts import Facts
-from .files import as_source
-from .fitted import prepared_rows
-from .identity import Identity
-from .names import Names, chosen_names
-from .parts import dense
+from .facts import Facts, Names, chosen_names
 from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
-from .sources import ArrayRows, RowSource
 from .validate import checked_names, require_symmetric, rows_per_block, without_missing
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """The values and the preprocessing of a dataset, as a key of dicts.
+
+    Only where glimpses agree are all values read for their fingerprint: most data differ in
+    their first row, and hashing all takes longer than some distances.
+    """
+
+    dataset: Dataset
+
+    def __hash__(self) -> int:
+        return hash((self.dataset.glimpse, self.dataset.preprocess))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Identity):
+            return NotImplemented
+        mine, yours = self.dataset, other.dataset
+        alike = (mine.glimpse, mine.preprocess) == (yours.glimpse, yours.preprocess)
+        return alike and (mine is yours or mine.fingerprint == yours.fingerprint)
+
 
 _FILLED_BYTES = 1 << 30
 KINDS = ("points", "distances", "affinity", "spd", "graph")

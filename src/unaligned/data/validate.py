@@ -11,10 +11,10 @@ from scipy import sparse
 
 from .._check import FloatArray, shape_of
 from ..errors import DataWarning, InputError, InputTypeError, warn
-from .derived import FiniteRows
-from .names import Names
+from ..rows.source import RowSource
+from ..rows.transforms import FiniteRows
+from .facts import Names
 from .preprocess import Values
-from .sources import RowSource
 
 _BLOCK_BYTES = 2**25
 

@@ -18,7 +18,7 @@ from .blas import blas_libraries as blas_libraries
 from .blas import limited_blas as limited_blas
 from .blas import one_blas as one_blas
 from .blas import resolve_jobs as resolve_jobs
-from .cluster import Cluster
+from .dask import Cluster
 from .processes import Processes as Processes
 from .progress import Progress
 from .progress import Task as Task

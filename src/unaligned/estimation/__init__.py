@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from .. import _check, _settings
-from .._quantities import amount, duration
+from .._format import amount, duration
 from ..comparison import prepare
 from ..data.dataset import Dataset
 from ..data.mesh import Mesh
-from ..data.readers import is_path
 from ..errors import InputTypeError
-from ..intake import DataLike, collection, data_options
-from ..spectra.compute import SignatureSettings, default_eigenvalues, require_enough, streams
+from ..inputs import DataLike, collection, data_options
+from ..io.load import is_path
+from ..spectra.pipeline import SignatureSettings, default_eigenvalues, require_enough, streams
 from ..spectra.signature import Signature
 from ._foresight import in_memory, streamed
 from ._probes import Sample

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.memory import storage_for
 from ..operators.affinity import CHECKABLE
 from ..operators.bandwidth import EXACT_PAIRS
 from ..operators.graph import HeatKernel
-from ..operators.memory import storage_for
 from ..operators.metric import is_euclidean
-from ..operators.robust import REFERENCES
-from ..spectra._stream import SAMPLE_ROWS
+from ..operators.outliers import REFERENCES
 from ..spectra.auto import (
     ORTHOGONAL_COST,
     RITZ_COST,
@@ -30,6 +29,7 @@ from ..spectra.base import EigenSolver
 from ..spectra.exact import Exact
 from ..spectra.krylov import Krylov, default_block_size, default_columns
 from ..spectra.landmarks import Landmarks, default_budget
+from ..spectra.landmarks.streamed import SAMPLE_ROWS
 from . import _memory
 from ._probes import PROBE_ROWS, Part, Probe, Sample, n_weights
 from ._rates import (

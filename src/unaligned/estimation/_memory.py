@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..operators.metric import is_euclidean
-from ..operators.robust import REFERENCES
-from ..spectra._lanczos import PROBE_STEPS, PROBE_WIDTH
+from ..operators.outliers import REFERENCES
+from ..spectra.krylov.lanczos import PROBE_STEPS, PROBE_WIDTH
 from ._probes import Sample, n_weights
 
 _KEPT_BYTES = 1 << 26  # what an exact median keeps at the most

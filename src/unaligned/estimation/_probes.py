@@ -12,15 +12,15 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from .._check import IndexArray
 from ..data.dataset import Dataset
-from ..data.sources import RowSource
 from ..engine import one_blas
 from ..errors import collected
 from ..operators.base import PSDOperator, SparseOperator
+from ..rows.source import RowSource
 from ..spectra.base import Accuracy, EigenSolver, Spectrum
-from ..spectra.compute import SignatureSettings, operator_of
 from ..spectra.decay import GAMMA_RANGE
 from ..spectra.landmarks import Landmarks
 from ..spectra.nystrom import Nystrom
+from ..spectra.pipeline import SignatureSettings, operator_of
 from ._timing import timed
 
 # Landmarks of a smooth set are nearly all found in so many rows.

@@ -9,16 +9,22 @@ import numpy as np
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..data.sources import PIECE_ROWS, ArrayRows
+from ..engine.threads import thread_count
+from ..operators.bandwidth_sampled import PAIRS, MedianEstimate, reference_count, sampled_median
 from ..operators.base import PSDOperator
-from ..operators.passes import RowPasses, Work
-from ..operators.sampling import PAIRS, MedianEstimate, reference_count, sampled_median
 from ..operators.streamed import CrossKernel
-from ..operators.threads import thread_count
-from ..spectra._basis import Basis
-from ..spectra._passes import Broadcast, Held, gather, kernel_sums
-from ..spectra._sensitivity import sample_rows, slopes
-from ..spectra._stream import HELD_ROWS, SAMPLE_ROWS
+from ..rows.reduce import RowPasses, Work
+from ..rows.source import PIECE_ROWS, ArrayRows
+from ..spectra.landmarks.cholesky import Basis
+from ..spectra.landmarks.streamed import (
+    HELD_ROWS,
+    SAMPLE_ROWS,
+    Broadcast,
+    Held,
+    gather,
+    kernel_sums,
+)
+from ..spectra.scale_error import sample_rows, slopes
 from ._timing import timed
 
 _ROWS = 12_288  # timed; of fewer the calls themselves show

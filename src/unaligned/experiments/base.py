@@ -12,12 +12,12 @@ import numpy as np
 import unaligned as ua
 
 from .. import _check
-from .trials import Key
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+Key: TypeAlias = tuple[int, float, str]
 Row: TypeAlias = dict[str, Any]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from .._check import FloatArray
-from .results import markdown_table
+from .run import markdown_table
 
 if TYPE_CHECKING:
     import pandas as pd

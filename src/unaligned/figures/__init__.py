@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _check
 from ..result import Comparison
 from .lines import Curve, curves, diagnosis, pair, spectra
-from .maps import embedding
-from .matrices import dendrogram, heatmap
+from .matrices import dendrogram, embedding, heatmap
 from .style import COLOURS, panels, save
 
 if TYPE_CHECKING:

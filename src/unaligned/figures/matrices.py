@@ -1,4 +1,4 @@
-"""The matrix of distances, as colours and as a tree."""
+"""The map of the datasets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,22 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from ..result import Comparison
-from .style import COLOUR_MAP, COLOURS, entitle, make_room, new_axes, room, style
+from ..tags import Tag, one_tag
+from .style import (
+    COLOUR_MAP,
+    COLOURS,
+    entitle,
+    explain_colours,
+    looks,
+    make_room,
+    new_axes,
+    room,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 _TREE = 0.2  # the height of the tree above a matrix, of that of the matrix
 
@@ -136,3 +148,60 @@ def _annotate(axes: Axes, values: FloatArray) -> None:
         colour = "black" if value > middle else "white"
         told = f"{value:.{decimals}f}" if decimals < 5 else f"{value:.1e}"
         axes.text(j, i, told, ha="center", va="center", color=colour, fontsize=8)
+
+
+def embedding(
+    comparison: Comparison,
+    *,
+    ax: Axes | None = None,
+    method: str = "mds",
+    tag: Any = None,
+) -> Axes:
+    """Return a map of the datasets in which near means similar.
+
+    Names stand where there is room for them; long ones are shortened where that makes it.
+
+    Parameters
+    ----------
+    method
+        `mds`, `metric-mds` or `diffusion`; see `unaligned.embedding.embed`.
+    tag
+        What to colour by: a dict of dataset -> value, words for groups or numbers such as a
+        time; or the name of an entry of the datasets' own metadata.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (1, 2, 3)}
+    >>> days = {"1d": 0, "2d": 2, "3d": 4}
+    >>> embedding(ua.compare(clouds, n_eigenvalues=20), tag=days).get_title()
+    'map of les distances (mds)'
+    """
+    from .labels import Names
+
+    places = comparison.embed(method, 2)
+    shown = one_tag(tag, comparison.names, comparison.metadata)
+    with style():
+        axes = new_axes(ax, (5.5, 4.5))
+        labelled: set[str] = set()
+        for i, (colour, marker) in enumerate(looks(shown, len(places))):
+            group = _group(shown, i)
+            label = None if group in labelled else group
+            labelled.add(group)
+            axes.plot(*places[i], linestyle="", color=colour, marker=marker, label=label)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.15)
+        axes.set(xlabel="first coordinate", ylabel="second coordinate")
+        entitle(axes, f"map of {comparison.distance_name} distances ({method})")
+        if shown is not None:
+            explain_colours(axes, shown)
+        Names(axes, comparison.names, places)
+    return axes
+
+
+def _group(tag: Tag | None, i: int) -> str:
+    """Return what the legend calls dataset i; a name with an underscore is not in it."""
+    value = None if tag is None else tag.values[i]
+    return value if isinstance(value, str) else "_"

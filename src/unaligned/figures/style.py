@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import _check
-from ..data.atomic import whole_file
+from ..io.archive import whole_file
 from ..tags import Tag
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Distance, and the family of distances that compare spectra of one operator."""
+"""What the distances between traces of graphs share."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from .. import _check, _settings
 from ..data.dataset import KINDS, Dataset
-from ..data.facts import Facts
-from ..data.names import Names
+from ..data.facts import Facts, Names
 from ..data.preprocess import is_fitted
 from ..engine import Engine
 from ..errors import InputError, RecipeMismatchError
-from ..spectra.compute import (
+from ..spectra.decay import suggest_gamma
+from ..spectra.laplacian import Trace
+from ..spectra.pipeline import (
     SignatureSettings,
     compute_signature,
     default_eigenvalues,
     require_comparable,
     require_enough,
 )
-from ..spectra.decay import suggest_gamma
 from ..spectra.signature import Signature
 
 # What options are called in other libraries, or in the paper; only to suggest ours.
@@ -243,3 +243,18 @@ class SpectralDistance(Distance):
     @abstractmethod
     def between(self, first: Signature, second: Signature) -> float:
         """Return the distance between two comparable signatures."""
+
+
+class TraceDistance(Distance):
+    """A distance between traces of a graph: one given, or that of nearest neighbours."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "graph")
+    is_descriptor: ClassVar[bool] = True
+
+    def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
+        """Return the parts of a trace."""
+        return descriptor.to_arrays()
+
+    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
+        """Return the trace of these parts."""
+        return Trace.from_arrays(arrays)

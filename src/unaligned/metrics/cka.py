@@ -13,18 +13,10 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
+from ..engine.threads import Workers
 from ..errors import DegenerateDataError
-from ..operators.points import PointCloud
-from ..operators.rows import squared_norms
-from ..operators.threads import Workers
-from ._points import (
-    DataDistance,
-    Described,
-    centred,
-    dense_points,
-    gaussian_rate,
-    median_width,
-)
+from ..operators.pointcloud import PointCloud, squared_norms
+from .points import DataDistance, Described, centred, dense_points, gaussian_rate, median_width
 
 _TILE_ROWS = 1024
 _FAINT = 1e-10  # a kernel that varies by less than this share of its values has few digits left

@@ -15,11 +15,11 @@ from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import Processes, Threads, resolve_jobs, steps
+from ..engine.memory import storage_for
 from ..errors import DegenerateDataError
-from ..operators.memory import storage_for
-from ._persistence import distance_matrix, optional, pairwise
-from ._points import dense_points
 from .base import Distance
+from .bottleneck import distance_matrix, optional, pairwise
+from .points import dense_points
 
 _REFERENCE_SIZE = 5000  # the N for which the authors' γ is 1/128
 _RECOMPUTED_FEATURES = 16  # up to here distances are worked out in every round, not looked up

@@ -10,10 +10,9 @@ import numpy as np
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..errors import DegenerateDataError
-from ..spectra.density import Trace, check_settings, laplacian_density
+from ..spectra.laplacian import Trace, check_settings, laplacian_density
 from ..spectra.signature import Signature
-from ._traces import TraceDistance
-from .base import SpectralDistance
+from .base import SpectralDistance, TraceDistance
 
 # The times of the IMD authors' code: 256 from 0.1 to 10.
 TIMES: FloatArray = np.logspace(-1.0, 1.0, 256)

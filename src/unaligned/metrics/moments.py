@@ -13,9 +13,9 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
-from ..operators.points import PointCloud
-from ..operators.threads import Workers
-from ._points import (
+from ..engine.threads import Workers
+from ..operators.pointcloud import PointCloud
+from .points import (
     DataDistance,
     Described,
     centred,

@@ -13,9 +13,9 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import steps
 from ..errors import InputError
-from ._persistence import optional, pairwise, rips_bars
-from ._points import require_range
 from .base import Distance
+from .bottleneck import optional, pairwise, rips_bars
+from .points import require_range
 
 
 @dataclass(frozen=True)

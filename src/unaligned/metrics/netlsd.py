@@ -11,8 +11,8 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
-from ..spectra.density import Trace, check_settings, laplacian_density
-from ._traces import TraceDistance
+from ..spectra.laplacian import Trace, check_settings, laplacian_density
+from .base import TraceDistance
 
 HEAT_TIMES: FloatArray = np.logspace(-2.0, 2.0, 250)
 WAVE_TIMES: FloatArray = np.linspace(0.0, 2.0 * np.pi, 250)

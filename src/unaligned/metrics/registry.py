@@ -3,27 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
 
 from .. import _check
-from ..errors import InputError
-from .aligned import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
+from ..data.dataset import Dataset
+from ..errors import InputError, NumericalError
 from .base import Distance
-from .callable import CallableDistance
+from .bottleneck import BottleneckH0, BottleneckH1, BottleneckH2
 from .cka import CKA
+from .crosslid import CrossLID
 from .geometry_score import GeometryScore
 from .imd import IMD, IMDDiffusion
 from .les import LES
 from .moments import MMD, Frechet
 from .mtd import MTD
-from .neighbours import CrossLID
 from .netlsd import NetLSD
 from .shape_dna import ShapeDNA
-from .topology import BottleneckH0, BottleneckH1, BottleneckH2
+from .spd import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
 from .transport import GromovWasserstein, Wasserstein
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class CallableDistance(Distance):
+    """Any function of two arrays, taken as it is.
+
+    Nothing is assumed about it: not symmetry, and not d(A, A) = 0.
+    """
+
+    name: ClassVar[str] = "callable"
+    summary: ClassVar[str] = "a function of two arrays"
+    cost: ClassVar[str] = "the function, once per ordered pair"
+    symmetric: ClassVar[bool] = False
+
+    function: Callable[[Any, Any], float]
+
+    def describe(self, dataset: Dataset, seed: int) -> Any:
+        """Return the preprocessed values."""
+        return dataset.prepared()
+
+    def compare(self, first: Any, second: Any) -> float:
+        """Return what the function returns, as a float."""
+        value = self.function(first, second)
+        if np.size(value) != 1 or np.asarray(value).dtype.kind not in "biuf" or np.isnan(value):
+            raise NumericalError(
+                f"The distance function returned {value!r}; it must return one number."
+            )
+        return float(np.asarray(value).item())
+
 
 DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 

@@ -17,9 +17,9 @@ from ..data.facts import Facts
 from ..data.mesh import Mesh
 from ..engine import Engine
 from ..errors import DegenerateDataError, InputError, NotApplicableError
-from ..spectra.compute import require_enough
+from ..spectra.laplacian.surface import surface_eigenvalues
+from ..spectra.pipeline import require_enough
 from ..spectra.signature import Signature
-from ..spectra.surface import surface_eigenvalues
 from .base import SpectralDistance
 
 DEFAULT_VALUES = 50

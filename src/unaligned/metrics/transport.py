@@ -13,9 +13,8 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..errors import AccuracyWarning, collected, repeat, required, warn
 from ..spectra.signature import Signature
-from ._coupling import optimal_coupling, sorted_cost, warn_not_converged
-from ._gromov import followers, square_loss
-from ._points import DataDistance, Described, dense_points, squared_distances
+from .coupling import followers, optimal_coupling, sorted_cost, square_loss, warn_not_converged
+from .points import DataDistance, Described, dense_points, squared_distances
 
 _EXACT_ROWS = 8000  # 14 s and 1 GB at 5000, on a busy machine; grows as N² in memory
 _GROMOV_ROWS = 2000

@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from .._check import FloatArray
+from ..engine.threads import Workers
 from ..errors import DegenerateDataError
-from .points import Bracket, PointCloud
-from .sampling import median_of_many_points
-from .threads import Workers
+from .bandwidth_sampled import median_of_many_points
+from .pointcloud import Bracket, PointCloud
 
 Pass: TypeAlias = Callable[[Bracket], tuple[int, int, FloatArray]]
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from .. import _check
 from .._check import FloatArray
 from ..errors import InputError
-from .points import Points
+from .pointcloud import Points
 
 Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
 

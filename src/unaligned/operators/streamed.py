@@ -9,16 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
-from ..data.derived import MappedRows
-from ..data.sources import RowSource
 from ..engine import Engine
+from ..rows.reduce import Centre, RowPasses
+from ..rows.source import RowSource
+from ..rows.transforms import MappedRows
+from .affinity import GaussianAffinity
 from .bandwidth import Scale, checked_scale
+from .bandwidth_sampled import reference_count, sampled_median
 from .base import PSDOperator
-from .gaussian import GaussianAffinity
-from .passes import Centre, RowPasses
-from .points import few_features, require_representable
-from .rows import padded, squared_norms
-from .sampling import reference_count, sampled_median
+from .pointcloud import few_features, padded, require_representable, squared_norms
 
 
 class CrossKernel:
@@ -47,7 +46,7 @@ class CrossKernel:
 
     def fill(self, others: FloatArray, out: FloatArray) -> FloatArray:
         """Fill `out`, (r, n), with the affinities of the given points with n others."""
-        from . import kernels
+        from . import _loops_numba as kernels
 
         if self._few:
             columns = np.ascontiguousarray(padded(others).T)
@@ -75,7 +74,7 @@ class StreamedAffinity(PSDOperator):
 
     Examples
     --------
-    >>> from unaligned.data.sources import ArrayRows
+    >>> from unaligned.rows.source import ArrayRows
     >>> K = StreamedAffinity(RowPasses(ArrayRows(np.array([[0.0], [1.0]]))), Scale(1.0))
     >>> K.rows([0]).round(6)
     array([[1.      , 0.367879]])

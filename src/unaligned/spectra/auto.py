@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from .. import _check
-from .._quantities import amount
-from ..data.memory import available_memory
+from .._format import amount
+from ..engine.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator

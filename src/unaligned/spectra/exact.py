@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from .._check import FloatArray
-from .._quantities import amount
-from ..data.memory import available_memory
+from .._format import amount
+from ..engine.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
 from .base import Accuracy, EigenSolver, Spectrum, descending, negative_mass, rounding_error

@@ -13,9 +13,9 @@ import numpy as np
 
 from .. import _check
 from .._check import FloatArray
-from ..data.archive import read_archive, write_archive
 from ..data.dataset import Dataset
 from ..errors import FileError, InputError, RecipeMismatchError
+from ..io.archive import read_archive, write_archive
 from ..operators.affinity import KernelSettings
 from ..operators.metric import name_of
 from .base import Spectrum

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .. import _check
 from ..errors import counted
-from . import _file, _rows, _search
-from ._rows import Record
-from ._search import Neighbour
+from . import file as _file
+from . import records as _rows
+from . import search as _search
+from .records import Record
+from .search import Neighbour
 
 if TYPE_CHECKING:  # what computes signatures comes when one is to be computed
     import pandas as pd
 
-    from ..intake import DataLike
+    from ..inputs import DataLike
     from ..spectra.signature import Recipe, Signature
 
 __all__ = ["Neighbour", "Record", "Store"]
@@ -150,7 +152,7 @@ class Store:
         >>> store.to_frame()[["n_samples", "tag:organ"]].to_dict("index")
         {'liver 1': {'n_samples': 99, 'tag:organ': 'liver'}}
         """
-        from ._export import frame
+        from .export import frame
 
         return frame(self.records(tags))
 
@@ -213,7 +215,7 @@ class Store:
             Draw so many rows of the data first; `"common"`: as many as the smallest of these
             references has.
         """
-        from . import _new  # and with it what computes signatures
+        from . import additions as _new  # and with it what computes signatures
 
         k = _check.positive_int("k", k)
         _search.require_possible(aggregate, by)
@@ -233,7 +235,7 @@ class Store:
 
         A table with a row per signature; in JSON and NPZ with eigenvalues and recipe.
         """
-        from ._export import writer  # when it is asked for
+        from .export import writer  # when it is asked for
 
         write = writer(path)
         with _file.transaction(self.path) as db:

@@ -1,0 +1,170 @@
+"""Distances by nearest neighbours in the other dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from .. import _check
+from .._check import FloatArray, IndexArray
+from ..data.dataset import Dataset
+from ..errors import DegenerateDataError, InputError
+from ..spectra.signature import Signature
+from .points import DataDistance, Described, squared_distances
+
+DEFAULT_NEIGHBOURS = 100
+_TREE_FEATURES = 15  # where a tree is the faster search, as scikit-learn decides it
+_BLOCK = 1 << 22  # squared distances at a time, 32 MB and their copy
+
+
+@dataclass(frozen=True)
+class CrossLID(DataDistance):
+    r"""The local intrinsic dimension of each point of one dataset among points of the other.
+
+    .. math:: \mathrm{LID}(x; B) =
+              -\Big(\frac{1}{k} \sum_{i=1}^k \log \frac{r_i(x)}{r_k(x)}\Big)^{-1},
+              \quad d = \tfrac{1}{2} \Big(\operatorname{mean}_{x \in A} \mathrm{LID}(x; B)
+              + \operatorname{mean}_{y \in B} \mathrm{LID}(y; A)\Big)
+
+    with r₁ ≤ … ≤ r_k the distances to the k nearest neighbours in the other dataset: the
+    maximum-likelihood estimate (Amsaleg et al., 2015), used across datasets by Barua et al.
+    (2019). A point is not its own neighbour: rows at distance 0 are left out, so that CrossLID
+    of a dataset with itself is its mean LID. That is the smallest value to expect rather than
+    0; this is a dissimilarity, no metric. O(N² d) time at worst (a tree up to 15 features),
+    8 N k bytes.
+
+    Attributes
+    ----------
+    n_neighbors
+        k; None stands for 100, or the smallest dataset's number of rows less one.
+    directed
+        Only points of the first dataset among neighbours in the second.
+
+    Examples
+    --------
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> line, plane = rng.uniform(size=(900, 2)) * [1.0, 0.0], rng.uniform(size=(900, 2))
+    >>> round(ua.distance(line, line, "crosslid")), round(ua.distance(plane, plane, "crosslid"))
+    (1, 2)
+    """
+
+    name: ClassVar[str] = "crosslid"
+    summary: ClassVar[str] = (
+        "local intrinsic dimension of each in the other; not symmetric with directed=True"
+    )
+    cost: ClassVar[str] = "O(N² d) per pair at worst, 8 N k bytes"
+    same_features: ClassVar[bool] = True
+
+    n_neighbors: int | None = None
+    directed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n_neighbors is not None:
+            _check.positive_int("n_neighbors", self.n_neighbors, minimum=2)
+        _check.flag("directed", self.directed)
+        if self.directed:
+            object.__setattr__(self, "symmetric", False)
+
+    def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
+        """Settle k for the whole collection; a k that some dataset cannot have is refused."""
+        smallest = min(datasets, key=lambda dataset: dataset.n_samples)
+        most = smallest.n_samples - 1
+        if most < 2:
+            raise InputError(
+                f"distance 'crosslid' needs at least 3 rows; dataset {smallest.name!r} has "
+                f"{smallest.n_samples}. Leave it out."
+            )
+        k = min(DEFAULT_NEIGHBOURS, most) if self.n_neighbors is None else self.n_neighbors
+        if k > most:
+            raise InputError(
+                f"n_neighbors={k} needs at least {k + 1} rows, as a point is not its own "
+                f"neighbour; dataset {smallest.name!r} has {smallest.n_samples}. Lower "
+                f"n_neighbors or leave {smallest.name!r} out."
+            )
+        return replace(self, n_neighbors=k)
+
+    @property
+    def zero_of_itself(self) -> bool:
+        """False: a dataset's CrossLID with itself is its mean LID."""
+        return False
+
+    def between(self, first: Described, second: Described) -> float:
+        """Return the mean of both directions, or one."""
+        k = self.n_neighbors or DEFAULT_NEIGHBOURS
+        forth = _mean_dimension(first, second, k)
+        if self.directed or first.equals(second):
+            return forth
+        return 0.5 * (forth + _mean_dimension(second, first, k))
+
+
+def _mean_dimension(first: Described, second: Described, k: int) -> float:
+    """Return the mean over points of `first` of their LID among points of `second`."""
+    x, y = first.content, second.content
+    dimensions, copied = np.empty(len(x)), np.arange(len(x))
+    if not first.equals(second):
+        near = _nearest(x, y, k)
+        dimensions, copied = _dimensions(near), np.flatnonzero(near[:, 0] == 0)
+    if copied.size:
+        copies = _copies(x[copied], y)
+        _require_others(first, second, k, copied, copies)
+        near = _nearest(x[copied], y, k + int(copies.max()))
+        columns = copies[:, None] + np.arange(k)
+        dimensions[copied] = _dimensions(np.take_along_axis(near, columns, axis=1))
+    endless = np.flatnonzero(~np.isfinite(dimensions))
+    if endless.size:
+        raise DegenerateDataError(
+            f"row {endless[0]} of {first.label} has its {k} neighbours in {second.label} all at "
+            "one distance, so its dimension is infinite. Raise n_neighbors, or remove the ties."
+        )
+    return float(dimensions.mean())
+
+
+def _require_others(
+    first: Described, second: Described, k: int, rows: IndexArray, copies: IndexArray
+) -> None:
+    """Refuse a point that has fewer than k neighbours besides its copies."""
+    others = len(second.content) - copies
+    fewest = int(others.argmin())
+    if others[fewest] < k:
+        raise DegenerateDataError(
+            f"row {rows[fewest]} of {first.label} has only {others[fewest]} rows of "
+            f"{second.label} that differ from it, and n_neighbors={k}. Lower n_neighbors, or "
+            "remove the duplicates."
+        )
+
+
+def _copies(x: FloatArray, y: FloatArray) -> IndexArray:
+    """Return how many rows of y equal each row of x, (N,)."""
+    _, group = np.unique(np.concatenate([x, y]) + 0.0, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    counts = np.bincount(group[len(x) :], minlength=int(group.max()) + 1)
+    copies: IndexArray = counts[group[: len(x)]]
+    return copies
+
+
+def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
+    """Return the distances to the k nearest rows of y, ascending, (N, k)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    if y.shape[1] <= _TREE_FEATURES:
+        found: FloatArray = NearestNeighbors(algorithm="kd_tree").fit(y).kneighbors(x, k)[0]
+        return found
+    near = np.empty((len(x), k))
+    step = max(1, _BLOCK // len(y))
+    for start in range(0, len(x), step):
+        squared = squared_distances(x[start : start + step], y)
+        near[start : start + step] = np.partition(squared, k - 1, axis=1)[:, :k]
+    near.sort(axis=1)
+    return np.sqrt(near)
+
+
+def _dimensions(near: FloatArray) -> FloatArray:
+    """Return -1 / mean(log(rᵢ / r_k)) of ascending distances, (N,); 0 where the first is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(near / near[:, -1:])
+        dimensions: FloatArray = -1.0 / logs.mean(axis=1)
+    return dimensions

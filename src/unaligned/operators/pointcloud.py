@@ -1,0 +1,326 @@
+"""Points made ready for pairwise work: centred, checked, read in tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._check import FloatArray, IndexArray
+from ..engine.threads import Workers
+from ..errors import DegenerateDataError
+
+# Of differences of single pairs, at a time: dense ones stay in the cache of a core (2 to 4 times
+# faster than 16 MiB), while taking rows out of a sparse matrix costs 0.1 ms whatever they are.
+_PAIR_BYTES, _SPARSE_PAIR_BYTES = 1 << 18, 1 << 24
+_EINSUM_FEATURES = 4096  # beyond 8192 `einsum` adds up in an order that depends on the place
+
+
+def padded(rows: FloatArray) -> FloatArray:
+    """Return rows with zero features up to a multiple of four, as the loops want them."""
+    wide = np.zeros((rows.shape[0], -(-max(rows.shape[1], 1) // 4) * 4))
+    wide[:, : rows.shape[1]] = rows
+    return wide
+
+
+def squared_norms(rows: Any) -> FloatArray:
+    """Return the squared norms of dense or sparse rows; those of a row do not depend on others."""
+    if sparse.issparse(rows):
+        norms: FloatArray = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        return norms
+    norms = np.einsum("ij,ij->i", rows[:, :_EINSUM_FEATURES], rows[:, :_EINSUM_FEATURES])
+    for start in range(_EINSUM_FEATURES, rows.shape[1], _EINSUM_FEATURES):
+        part = rows[:, start : start + _EINSUM_FEATURES]
+        norms += np.einsum("ij,ij->i", part, part)
+    return norms
+
+
+def squared_distances_of_pairs(
+    points: Any, first: IndexArray, second: IndexArray, *, filled: bool = False
+) -> FloatArray:
+    """Return ‖xᵢ - xⱼ‖² of listed pairs of dense or sparse rows, from differences: O(d) a pair.
+
+    With `filled`, sparse rows give the same bits as dense ones: the sums run alike.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0], [1.0], [3.0]])
+    >>> squared_distances_of_pairs(points, np.array([0, 1]), np.array([2, 2]))
+    array([9., 4.])
+    """
+    most = _SPARSE_PAIR_BYTES if sparse.issparse(points) else _PAIR_BYTES
+    step = max(1, most // (8 * max(int(points.shape[1]), 1)))
+    squared = np.empty(first.size)
+    for part in (slice(a, a + step) for a in range(0, first.size, step)):
+        difference = points[first[part]] - points[second[part]]
+        if filled and sparse.issparse(difference):
+            difference = difference.toarray()
+        squared[part] = squared_norms(difference)
+    return squared
+
+
+Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
+Bracket: TypeAlias = tuple[float, float]
+Rows: TypeAlias = slice | npt.NDArray[np.intp]
+
+# Squares of what lies between stay normal numbers, with room for sums over the features.
+SMALLEST, LARGEST = 1e-140, 1e140
+# Up to 8 features the loop over differences is no dearer than a matrix product (core-time per
+# pair: 0.7 against 1.1-1.4 ns at d=4, 1.1-1.5 against 1.1-1.5 at d=8, 3 against 1.6 at d=16),
+# and it has no cancellation.
+_LOOPED_FEATURES = 8
+# Below this share of non-zeros a sparse product is cheaper than a dense one of filled tiles.
+_VERY_SPARSE = 0.01
+# An inner product loses eps · ‖x‖² of a squared distance. Where ‖x‖² is more than this many σ²,
+# that is seen in the eigenvalues (points with a clump far away: 5.8 in LES for a clump at 1e8),
+# and differences are taken. Dense: measured, up to here rounding of the solver covers it. Sparse
+# points are far dearer by differences; up to there it costs 1e-8 in LES.
+_CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
+# Up to here `plain` takes a few milliseconds more than the compiled loops; loading Numba takes
+# 450. At 1000 points it would be 20 ms, half of what an operator takes.
+_FEW_POINTS = 500
+_TILE_ROWS = 1024
+_TILE_BYTES = 1 << 26
+
+
+class PointCloud:
+    r"""Points that give Gaussian affinities and squared distances tile by tile.
+
+    With many features, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i^T x_j` by a matrix
+    product, after centring: otherwise what all points share eats the digits in which they
+    differ. With few features (up to 8), and where some points lie so far out that the products
+    would lose the others' digits (`keep_digits`), straight from the differences. Sparse points
+    are filled in and centred one tile at a time; very sparse ones (below 1 % non-zeros) stay
+    sparse, and uncentred.
+
+    Parameters
+    ----------
+    points
+        Shape (N, d), float64, finite, dense or CSR.
+
+    Examples
+    --------
+    >>> cloud = PointCloud(np.array([[0.0], [1.0], [3.0]]))
+    >>> cloud.values.ravel().round(2)
+    array([-1.,  0.,  2.])
+    """
+
+    _stays_sparse = False
+    _mean: FloatArray
+
+    def __init__(self, points: Points) -> None:
+        self.n_samples, self.n_features = (int(size) for size in points.shape)
+        self.is_sparse = bool(sparse.issparse(points))
+        self.values: Any = (
+            self._centred_sparse(points) if self.is_sparse else around_median(points)
+        )
+        self.by_differences = not self.is_sparse and few_features(self.n_features)
+
+    def keep_digits(self, scale: float) -> None:
+        """Go over to differences where products are too coarse for distances of this square.
+
+        Dearer by a factor of 2 (16 features) to 10 (thousands).
+        """
+        most = _CANCELLING_SPARSE if self.is_sparse else _CANCELLING
+        if not self.by_differences and float(self.norms.max()) > most * scale:
+            self.by_differences, self._stays_sparse = True, False
+            del self.norms  # those of very sparse points were not centred
+
+    @property
+    def tile_rows(self) -> int:
+        """The number of rows of a tile: 1024, fewer where filled-in sparse rows are long."""
+        if self.is_sparse and not self._stays_sparse:
+            longest = _TILE_BYTES // (8 * max(self.n_features, 1))
+            return int(min(max(longest, 64), _TILE_ROWS))
+        return _TILE_ROWS
+
+    def slices(self, start: int = 0, *, width: int | None = None) -> list[slice]:
+        """Return consecutive slices of `width` (a tile) that cover the points from `start` on."""
+        width = width or self.tile_rows
+        ends = range(start, self.n_samples, width)
+        return [slice(a, min(a + width, self.n_samples)) for a in ends]
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """The squared norms ‖xᵢ‖² of the centred points, (N,)."""
+        return np.concatenate([squared_norms(self._rows(part)) for part in self.slices()])
+
+    def mean_squared_distance(self) -> float:
+        """Return the mean over the whole N×N matrix, 2 Σ‖xᵢ - x̄‖² / N, in O(N d)."""
+        if not self.is_sparse:
+            mean = self.values.mean(axis=0)
+            parts = [squared_norms(self.values[part] - mean).sum() for part in self.slices()]
+            return 2.0 * float(np.sum(parts)) / self.n_samples
+        if not self._stays_sparse:
+            return 2.0 * float(self.norms.sum()) / self.n_samples
+        # Not centred: the entries that are stored, then the zeros of every column.
+        indices = self.values.indices
+        stored = ((self.values.data - self._mean[indices]) ** 2).sum()
+        n_zeros = self.n_samples - np.bincount(indices, minlength=self.n_features)
+        return 2.0 * float(stored + n_zeros @ self._mean**2) / self.n_samples
+
+    def sample_of_squared_distances(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Return the squared distances of `size` random pairs of different points, sorted."""
+        first = rng.integers(self.n_samples, size=size)
+        second = (first + rng.integers(1, self.n_samples, size=size)) % self.n_samples
+        return np.sort(squared_distances_of_pairs(self.values, first, second))
+
+    def gaussian(
+        self,
+        rows: Rows,
+        columns: slice,
+        rate: float,
+        workers: Workers,
+        out: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return exp(-rate · ‖xᵢ - xⱼ‖²) for these rows and columns, in `out` if it is given.
+
+        O(t² (d + 1)) time for t rows and columns, 8 t² bytes.
+        """
+        loops = _loops(self.n_samples)
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else rows.size
+        tile = np.empty((n_rows, columns.stop - columns.start)) if out is None else out
+        fill = self._products(rows, columns, tile)
+        row_norms, column_norms = self._offsets[rows], self._offsets[columns]
+
+        def task(part: slice) -> None:
+            fill(part)
+            loops.gaussian_from_products(tile[part], row_norms[part], column_norms, rate)
+
+        workers.over_rows(n_rows, task)
+        return tile
+
+    def collect(
+        self, rows: slice, columns: slice, bracket: Bracket, workers: Workers, scratch: FloatArray
+    ) -> tuple[int, list[FloatArray]]:
+        """Count the pairs i < j of a tile below the bracket; return the values within it."""
+        loops = _loops(self.n_samples)
+        tile = tile_of(scratch, rows, columns)
+        fill = self._products(rows, columns, tile)
+        row_norms, column_norms = self._offsets[rows], self._offsets[columns]
+
+        def task(part: slice) -> tuple[int, FloatArray]:
+            fill(part)
+            found = np.empty(tile[part].size + 1)
+            shift = rows.start + part.start + 1 - columns.start
+            below, count = loops.collect_from_products(
+                tile[part], row_norms[part], column_norms, shift, bracket, found
+            )
+            return below, found[:count].copy()
+
+        results = workers.over_rows(tile.shape[0], task)
+        return sum(below for below, _ in results), [values for _, values in results]
+
+    @property
+    def _offsets(self) -> FloatArray:
+        """The squared norms that turn products into distances; none for differences."""
+        return np.zeros(self.n_samples) if self.by_differences else self.norms
+
+    @cached_property
+    def _padded(self) -> FloatArray:
+        """The points with zero features up to a multiple of four, as the loops want them."""
+        return padded(self.values)
+
+    @cached_property
+    def _transposed(self) -> FloatArray:
+        return np.ascontiguousarray(self._padded.T)
+
+    def _products(self, rows: Rows, columns: slice, out: FloatArray) -> Callable[[slice], None]:
+        """Fill `out` with inner products, or return what will: a task for parts of the rows.
+
+        BLAS brings its own threads, so its product is done at once and the task is empty.
+        """
+        if self.by_differences:
+            loops = _loops(self.n_samples)
+            if self.is_sparse:
+                points, start = padded(self._rows(rows)), 0
+                across = np.ascontiguousarray(padded(self._rows(columns)).T)
+            else:
+                points, across, start = self._padded[rows], self._transposed, columns.start
+
+            def fill(part: slice) -> None:
+                loops.products_from_points(points[part], across, start, out[part])
+
+            return fill
+        if self._stays_sparse:
+            out[:] = (self.values[rows] @ self.values[columns].T).toarray()
+        else:
+            left = self._rows(rows)
+            right = left if rows is columns else self._rows(columns)
+            np.matmul(left, right.T, out=out)
+        return lambda part: None
+
+    def dense_rows(self, rows: Rows) -> FloatArray:
+        """Return these rows, dense and centred, whatever the points are."""
+        taken = self.values[rows]
+        if self.is_sparse:
+            taken = taken.toarray()
+            taken -= self._mean
+        return np.asarray(taken)
+
+    def _rows(self, rows: Rows) -> Any:
+        """Return these rows: dense and centred, or sparse where they stay so."""
+        return self.values[rows] if self._stays_sparse else self.dense_rows(rows)
+
+    def _centred_sparse(self, points: Any) -> Points:
+        """Check sparse points and keep their mean; they are centred tile by tile."""
+        values = sparse.csr_array(points, dtype=np.float64)
+        values.sum_duplicates()
+        require_representable(np.abs(values.data).max(initial=0.0))
+        highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
+        mean = np.asarray(values.mean(axis=0)).ravel()
+        self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
+        self._stays_sparse = values.nnz < _VERY_SPARSE * values.shape[0] * values.shape[1]
+        return values
+
+
+def _loops(n_samples: int) -> ModuleType:
+    """Return the loops for so many points: nothing else decides, so values are reproducible."""
+    if n_samples <= _FEW_POINTS:
+        from . import _loops_numpy as plain
+
+        return plain
+    from . import _loops_numba as kernels
+
+    return kernels
+
+
+def around_median(points: FloatArray) -> FloatArray:
+    """Return float64 points minus their median, refusing what squares cannot hold.
+
+    The median of some hundred rows, in every feature: unlike the mean it lies among the
+    points when some are far away, so subtracting it rounds off nothing of theirs.
+    """
+    values = np.array(points, dtype=np.float64, order="C")
+    if values.size == 0:
+        return values
+    require_representable(float(np.abs(values).max()), smallest=0.0)
+    values -= np.median(values[:: max(1, len(values) // 100)], axis=0)
+    require_representable(float(np.abs(values).max()))
+    return values
+
+
+def require_representable(peak: float, *, smallest: float = SMALLEST) -> None:
+    """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
+    if peak > LARGEST or 0 < peak < smallest:
+        what = "overflow" if peak > 1 else "underflow"
+        raise DegenerateDataError(
+            f"The squared distances between points {what}: the values reach {peak:g}, and that "
+            f"must lie between {SMALLEST:g} and {LARGEST:g}. Rescale the data, all datasets alike."
+        )
+
+
+def few_features(n_features: int) -> bool:
+    """Whether a loop over differences is no dearer than a matrix product."""
+    return n_features <= _LOOPED_FEATURES
+
+
+def tile_of(scratch: FloatArray, rows: slice, columns: slice) -> FloatArray:
+    """Return the beginning of a flat array as a tile: fresh memory costs more than the loop."""
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    return scratch[: shape[0] * shape[1]].reshape(shape)

@@ -1,0 +1,1 @@
+"""Points read by blocks: sources, transforms, and reductions over rows."""

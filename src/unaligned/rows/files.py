@@ -1,0 +1,251 @@
+"""Rows of files, read block by block; a worker that gets one opens the file itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .._check import shape_of
+from ..data.facts import column_names
+from ..errors import (
+    FileError,
+    InputError,
+    InputTypeError,
+    UnalignedError,
+    UnalignedWarning,
+    required,
+)
+from .dask import DaskRows
+from .source import ArrayRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
+
+
+class StoredRows(SlicedRows):
+    """Rows of an array in a file that is opened for each block and closed after it.
+
+    No handle stays open, so that datasets can go to other processes.
+    """
+
+    def __init__(
+        self, path: Path, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
+    ) -> None:
+        self.path, self.opened = path, opened
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> Any:
+        """Return these rows."""
+        with reading(self.path, "it was before"), self.opened() as array:
+            return array[start:stop]
+
+
+@contextmanager
+def reading(path: Path, what: str) -> Iterator[None]:
+    """Turn whatever goes wrong inside into an error that names the file."""
+    label = repr(os.fspath(path))
+    try:
+        yield
+    except UnalignedWarning:
+        raise
+    except InputError as error:
+        if label in str(error):
+            raise
+        raise type(error)(f"{label}: {error}") from error
+    except UnalignedError:
+        raise
+    except MemoryError as error:
+        raise FileError(f"{label} asks for more memory than there is.") from error
+    except BaseException as error:  # whatever the libraries make of foreign bytes
+        # Rust's panics (safetensors) are no Exception; Ctrl-C and exit must go through.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        if isinstance(error, OSError) and error.strerror:
+            raise FileError(f"Cannot read {label}: {error.strerror}.") from error
+        raise FileError(
+            f"{label} cannot be read as {what} ({first_line(error)}). It is damaged, or of "
+            "another format than its name says."
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says in a line without the full stop."""
+    lines = str(error).strip().splitlines()
+    text = lines[0].strip().rstrip(".") if lines else ""
+    return (text if len(text) < 200 else f"{text[:200]}…") or type(error).__name__
+
+
+class NpyRows(SlicedRows):
+    """Rows of a `.npy` file, read block by block into one buffer (not mapped into memory)."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path).absolute()
+        with reading(Path(path), ".npy"), self.path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+            shape, fortran, self.dtype = read(file)
+            self._offset = file.tell()
+        if len(shape) != 2 or fortran or self.dtype.kind not in "biuf" or 0 in shape:
+            raise FileError(
+                f"{os.fspath(path)!r} must hold rows × features of real numbers in C order; it "
+                f"holds shape {shape}, dtype {self.dtype}, {'Fortran' if fortran else 'C'} order. "
+                "Write it again with numpy.save(path, numpy.ascontiguousarray(values))."
+            )
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return these rows."""
+        block = np.empty((stop - start, self.n_features), dtype=self.dtype)
+        with reading(self.path, ".npy"), self.path.open("rb", buffering=0) as file:
+            file.seek(self._offset + start * self.n_features * self.dtype.itemsize)
+            _fill(file, block, self.path)
+        return block
+
+
+class ParquetRows(RowSource):
+    """Rows of a Parquet file, all of its columns (or those named), read by row groups."""
+
+    def __init__(self, path: str | os.PathLike[str], columns: list[str] | None = None) -> None:
+        self.path, self.columns = Path(path).absolute(), columns
+        with reading(Path(path), "Parquet"), self._open() as file:
+            self.n_rows = int(file.metadata.num_rows)
+            names = columns or file.schema_arrow.names
+            self.n_features = len(names)
+            self.feature_names = column_names(names) if columns is None else None
+            groups = range(file.metadata.num_row_groups)
+            self._sizes = [int(file.metadata.row_group(i).num_rows) for i in groups]
+
+    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
+        """Yield a part per row group."""
+        start, step = 0, self.step(n_rows)
+        for group, size in enumerate(self._sizes):
+            if size:
+                yield self.part(start, size, n_rows, partial(self._group, group, step))
+            start += size
+
+    def _group(self, group: int, step: int) -> Iterator[Any]:
+        from ..data.convert import to_values
+
+        with reading(self.path, "Parquet"), self._open() as file:
+            found = file.iter_batches(step, row_groups=[group], columns=self.columns)
+            for batch in found:
+                # In the order asked for; the file has its own.
+                yield to_values(batch.select(self.columns) if self.columns else batch, repr(self))
+
+    def _open(self) -> Any:
+        parquet = required("pyarrow.parquet", "formats", "Reading .parquet")
+        self.path.stat()  # pyarrow says in many more words that there is no such file
+        return parquet.ParquetFile(self.path)
+
+
+class HDF5Rows(SlicedRows):
+    """Rows of an open HDF5 file: of one of its datasets, or of a CSR matrix as AnnData writes it.
+
+    Whoever opened it closes it; where it is sent, it is opened again.
+
+    Parameters
+    ----------
+    place
+        An `h5py.Dataset`, or the `h5py.Group` of a CSR matrix.
+    """
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+        self.is_sparse = hasattr(place, "keys")
+        if self.is_sparse and place.attrs.get("encoding-type") != "csr_matrix":
+            raise InputError(
+                f"{place.name!r} of {place.file.filename!r} is no array and no CSR matrix, so it "
+                "has no rows to be read by blocks. Name one such as file['obsm/X_pca'], or "
+                "write a CSC matrix as CSR."
+            )
+        shape = tuple(place.attrs["shape"] if self.is_sparse else place.shape)
+        require_rows(shape)
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> Any:
+        """Return these rows."""
+        if not self.is_sparse:
+            return self.place[start:stop]
+        ends = self.place["indptr"][start : stop + 1]
+        inner = slice(int(ends[0]), int(ends[-1]))
+        arrays = self.place["data"][inner], self.place["indices"][inner], ends - ends[0]
+        return sparse.csr_array(arrays, shape=(stop - start, self.n_features))
+
+    def __getstate__(self) -> tuple[str, str]:
+        return os.path.abspath(self.place.file.filename), self.place.name
+
+    def __setstate__(self, place: tuple[str, str]) -> None:
+        h5py = required("h5py", "formats", "Reading HDF5")
+        self.__init__(h5py.File(place[0], "r")[place[1]])  # type: ignore[misc]
+
+
+def as_source(data: Any) -> RowSource:
+    """Return a source of the rows of `data`: an array-like, a path, or a function of blocks.
+
+    Examples
+    --------
+    >>> as_source(np.zeros((4, 2)))
+    ArrayRows(4 × 2)
+    """
+    if isinstance(data, RowSource):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return _from_path(Path(data))
+    package = type(data).__module__.partition(".")[0]
+    if package in ("dask", "h5py"):
+        return DaskRows(data) if package == "dask" else HDF5Rows(data)
+    refuse_anndata(data, "source")
+    if hasattr(data, "shape") and hasattr(data, "__getitem__"):
+        return ArrayRows(data)
+    if callable(data):
+        return GeneratedRows(data)
+    raise InputTypeError(
+        f"source must be an array, a path (.npy, .parquet, .h5ad), or a function that returns an "
+        f"iterator of row blocks, not {shape_of(data)}."
+    )
+
+
+def refuse_anndata(data: Any, label: str) -> None:
+    """Refuse an AnnData as a whole; one of its matrices is welcome, also of a backed one."""
+    if type(data).__name__ == "AnnData":
+        raise InputTypeError(
+            f"{label} is an AnnData object, which holds several matrices. Say which one: "
+            "adata.X, adata.layers[...] or adata.obsm['X_pca']."
+        )
+
+
+def _from_path(path: Path) -> RowSource:
+    readers: dict[str, Callable[[Path], RowSource]] = {
+        ".npy": NpyRows,
+        ".parquet": ParquetRows,
+        ".h5ad": _h5ad_rows,
+    }
+    suffix = path.suffix.lower()
+    if suffix not in readers:
+        raise InputError(
+            f"source={os.fspath(path)!r}: only {', '.join(readers)} files are read by blocks. "
+            "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
+        )
+    return readers[suffix](path)
+
+
+def _h5ad_rows(path: Path) -> RowSource:
+    """Return the rows of X, its columns named as `var` names them."""
+    from ..io.load import h5ad_rows  # knows what a dataset is, which is made of this
+
+    return h5ad_rows(path)
+
+
+def _fill(file: Any, block: npt.NDArray[Any], path: Path) -> None:
+    """Read the bytes of a block; a file may give fewer at a time than asked for."""
+    view = block.data.cast("B")
+    while view.nbytes:
+        count = file.readinto(view)
+        if not count:
+            raise FileError(f"{os.fspath(path)!r} ends early: it is shorter than its header says.")
+        view = view[count:]

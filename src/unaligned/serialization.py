@@ -1,0 +1,125 @@
+"""A comparison as a file: what of it is written, and how it is put together again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .data.facts import Facts
+from .errors import FileError
+from .io.archive import read_archive, write_archive
+from .metrics.base import Distance
+from .metrics.registry import resolve_distance
+from .result import Comparison
+from .spectra.signature import Signature
+
+_FORMAT = "unaligned-comparison"
+_TABLE = " For a table of the distances write comparison.to_frame().to_csv(path)."
+
+
+def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write a comparison and its descriptors to one file; see `Comparison.save`."""
+    arrays = {"distances": comparison.distances, "error_bounds": comparison.error_bounds}
+    signatures: list[Any] = []
+    descriptors: list[Any] = []
+    header = {
+        "names": comparison.names,
+        "reference_names": comparison.reference_names,
+        "distance": comparison.distance_name,
+        "options": _plain_options(comparison.options),
+        "restorable": _is_plain(comparison.options),
+        "seed": comparison.seed,
+        "is_square": comparison.is_square,
+        "preparation": dict(comparison.preparation),
+        "metadata": {name: _plain_part(row) for name, row in comparison.metadata.items()},
+        "signatures": signatures,
+        "descriptors": descriptors,
+    }
+    sides = {
+        "row": (comparison._descriptors, comparison._facts),
+        "column": (comparison._references, comparison._reference_facts),
+    }
+    for side, (store, facts) in sides.items():
+        for name, item in store.items():
+            if isinstance(item, Signature):
+                part, values = item.to_parts()
+                arrays |= {f"{len(signatures)}_{key}": v for key, v in values.items()}
+                signatures.append([side, name, part])
+            elif comparison.distance is not None and (kept := comparison.distance.to_arrays(item)):
+                arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
+                known = [_kept_facts(comparison.distance, facts[name])] if name in facts else []
+                descriptors.append([side, name, list(kept), *known])
+    write_archive(path, _FORMAT, header, arrays, remedy=_TABLE)
+
+
+def read_comparison(path: str | os.PathLike[str]) -> Comparison:
+    """Return the comparison that `write_comparison` wrote; see `Comparison.load`."""
+    header, arrays = read_archive(path, _FORMAT)
+    try:
+        return _from_parts(header, arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{os.fspath(path)!r} lacks a part of a comparison: {error}.") from error
+
+
+def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
+    stores: dict[str, dict[str, Any]] = {"row": {}, "column": {}}
+    facts: dict[str, dict[str, Facts]] = {"row": {}, "column": {}}
+    for number, (side, name, part) in enumerate(header["signatures"]):
+        own = {key: arrays[f"{number}_{key}"] for key in ("eigenvalues", "lower", "upper")}
+        stores[side][name] = Signature.from_parts(part, own)
+    restorable = header["restorable"]
+    method = resolve_distance(header["distance"], header["options"]) if restorable else None
+    if method is not None:
+        for number, (side, name, keys, *known) in enumerate(header.get("descriptors", ())):
+            stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
+            if known:  # files of before have none
+                facts[side][name] = Facts.from_header(known[0])
+    return Comparison(
+        names=tuple(header["names"]),
+        reference_names=tuple(header["reference_names"]),
+        distances=arrays["distances"],
+        error_bounds=arrays["error_bounds"],
+        distance=method,
+        distance_name=header["distance"],
+        options=header["options"],
+        seed=header["seed"],
+        is_square=header["is_square"],
+        preparation=_restored(header["preparation"]),
+        _descriptors=stores["row"],
+        _references=stores["column"],
+        metadata=header.get("metadata", {}),  # files of before have none
+        _facts=facts["row"],
+        _reference_facts=facts["column"],
+    )
+
+
+def _kept_facts(method: Distance, facts: Facts) -> dict[str, Any]:
+    """Return what must be known of a dataset that others are compared with later.
+
+    Names of 30,000 genes would outweigh most descriptors; few distances ask for them.
+    """
+    forgotten = {} if method.same_features else {"feature_names": None}
+    return {**facts.to_header(), **forgotten}
+
+
+def _restored(preparation: dict[str, Any]) -> dict[str, Any]:
+    steps = preparation["preprocess"]
+    return {**preparation, "preprocess": None if steps is None else tuple(steps)}
+
+
+def _is_plain(options: Mapping[str, Any]) -> bool:
+    plain = (str, int, float, bool, type(None))
+    return all(isinstance(value, plain) for value in options.values())
+
+
+def _plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v if _is_plain({k: v}) else repr(v) for k, v in options.items()}
+
+
+def _plain_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of it a file can hold: numbers and words."""
+    items = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in metadata.items()}
+    return {key: value for key, value in items.items() if _is_plain({key: value})}

@@ -1,0 +1,275 @@
+"""Data in: collections and their names, sizes, preprocessing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import unaligned as ua
+from unaligned.errors import (
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    RecipeMismatchError,
+    SampleSizeWarning,
+)
+from unaligned.metrics.registry import DISTANCES
+
+
+def cloud(seed, n_samples=40, n_features=3):
+    return np.random.default_rng(seed).normal(size=(n_samples, n_features))
+
+
+A, B = cloud(0), cloud(1, 50, 5)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "error", "message"),
+    [
+        ({}, InputError, r"datasets is empty. Give at least one dataset"),
+        ([], InputError, r"datasets is empty"),
+        (None, InputTypeError, r"dict of name -> data or a list of datasets, not NoneType"),
+        ("data.csv", InputTypeError, r"or a list of datasets, not str"),
+        (5, InputTypeError, r"or a list of datasets, not int"),
+        (A, InputTypeError, r"not ndarray of shape \(40, 3\). For two datasets write \[a, b\]"),
+        (np.ones((3, 4, 5)), InputTypeError, r"not ndarray of shape \(3, 4, 5\)"),
+        (pd.DataFrame(A), InputTypeError, r"not DataFrame of shape \(40, 3\)"),
+        (ua.Dataset(A), InputTypeError, r"or a list of datasets, not Dataset"),
+        ({1: A, "1": B}, InputError, r"the name '1' occurs twice \(1 and '1'\)"),
+        ({None: A}, InputTypeError, r"datasets: the name None must be text"),
+        (
+            [ua.Dataset(A, name="x"), ua.Dataset(B, name="x")],
+            InputError,
+            r"the name 'x' occurs twice. Names must be unique",
+        ),
+        ([A, ua.Dataset(B, name="0")], InputError, r"the name '0' occurs twice"),
+    ],
+    ids=range(13),
+)
+def test_wrong_collections_are_refused(datasets, error, message):
+    with pytest.raises(error, match=message):
+        ua.compare(datasets)
+    if datasets is not None:
+        with pytest.raises(
+            error,
+            match=message.replace("datasets is", "references is").replace(
+                "datasets:", "references:"
+            ),
+        ):
+            ua.compare([A], datasets)
+
+
+def test_a_dataset_called_name_in_its_columns_is_no_trouble():
+    frame = pd.DataFrame({"name": A[:, 0], "x": A[:, 1]})
+    assert ua.compare([frame, B]).names == ("0", "1")
+
+
+@pytest.mark.parametrize("make", [list, tuple, iter])
+def test_any_iterable_of_datasets_is_a_collection(make):
+    named = [
+        ua.Dataset(A, name="naïve"),
+        ua.signature(ua.Dataset(B, name="数据"), n_eigenvalues=9),
+        A,
+    ]
+    assert ua.compare(make(named)).names == ("naïve", "数据", "2")
+
+
+def test_a_dict_names_its_datasets_whatever_they_were_called():
+    result = ua.compare({"x": ua.Dataset(A, name="old"), "y": B})
+    assert result.names == ("x", "y")
+    assert result.signatures["x"].name == "x"
+
+
+@pytest.mark.parametrize("ratio", [4.0, 4.1])
+def test_sizes_beyond_fourfold_are_warned_about_where_the_user_stands(ratio):
+    data = {"small": cloud(0, 20), "large": cloud(1, int(20 * ratio))}
+    if ratio <= 4:
+        ua.compare(data)  # warnings are errors
+        return
+    message = "more than fourfold: 'small' has 20 rows, 'large' has 82.*subsample='common'"
+    with pytest.warns(SampleSizeWarning, match=message) as caught:
+        ua.compare(data)
+    assert caught[0].filename == __file__
+    with pytest.warns(SampleSizeWarning, match=message):
+        ua.compare({"small": data["small"]}, {"large": data["large"]})
+    with pytest.warns(SampleSizeWarning, match="fourfold"):
+        ua.distance(*data.values())
+    ua.compare(data, subsample="common")
+    ua.compare(data, distance=lambda a, b: 0.0)
+
+
+@pytest.mark.parametrize("subsample", ["common", 20, 15])
+@pytest.mark.parametrize("seed", range(3))
+def test_subsample_compares_at_one_size(subsample, seed):
+    data = {"a": cloud(0, 100), "b": cloud(1, 20), "c": cloud(0, 100)}
+    result = ua.compare(data, subsample=subsample, n_eigenvalues=10, rng=seed)
+    size = 20 if subsample == "common" else subsample
+    assert {s.n_samples for s in result.signatures.values()} == {size}
+    assert result["a", "c"] == 0.0, "the same data draws the same rows"
+    again = ua.compare(data, subsample=subsample, n_eigenvalues=10, rng=seed)
+    assert np.array_equal(result.distances, again.distances)
+    assert ua.distance(data["a"], data["b"], subsample=subsample, n_eigenvalues=10, rng=seed) > 0
+
+
+def test_subsampling_draws_other_rows_under_another_seed():
+    data = [cloud(0, 100), cloud(1, 20)]
+    one, two = (ua.compare(data, subsample=20, rng=seed).distances[0, 1] for seed in (1, 2))
+    assert one != two
+
+
+def test_a_signature_cannot_be_subsampled():
+    with pytest.raises(InputError, match="subsample needs the data itself"):
+        ua.compare([ua.signature(A), B], subsample=10)
+
+
+def test_preprocessing_is_given_once():
+    own = ua.Dataset(np.abs(A), preprocess=["log1p"], name="own")
+    with pytest.raises(
+        InputError, match=r"'own' has its own preprocessing \['log1p'\]; leave out"
+    ):
+        ua.compare([own, B], preprocess="standardize")
+    same = ua.compare([own, np.abs(B)], preprocess="log1p")
+    assert {s.recipe.preprocess for s in same.signatures.values()} == {("log1p",)}
+
+
+SAME_FEATURES = [name for name, cls in DISTANCES.items() if cls.same_features]
+
+
+@pytest.mark.parametrize("name", SAME_FEATURES)
+@pytest.mark.parametrize("step", ["standardize", "pca:2"])
+def test_steps_fitted_to_each_dataset_are_refused_where_columns_must_mean_the_same(name, step):
+    message = rf"does not apply: .*step '{step}' is fitted to each dataset by itself"
+    with pytest.raises(NotApplicableError, match=rf"{message}.*'les' needs neither"):
+        ua.distance(A, A + 100.0, name, preprocess=["arcsinh:5", step])
+    with pytest.raises(NotApplicableError, match=message):
+        ua.distance(A, ua.Dataset(A + 100.0, preprocess=step), name)
+
+
+def test_steps_that_work_row_by_row_stay_allowed_everywhere():
+    found = ua.distance(A, A + 100.0, "wasserstein", preprocess=["arcsinh:5"])
+    assert found == pytest.approx(
+        ua.distance(np.arcsinh(A / 5), np.arcsinh(A / 5 + 20), "wasserstein")
+    )
+    assert ua.distance(A, A + 100.0, preprocess=["standardize", "pca:2"]) < 1e-3
+
+
+def frame(names, seed=0):
+    return pd.DataFrame(cloud(seed, 40, len(names)), columns=list(names))
+
+
+@pytest.mark.parametrize("name", SAME_FEATURES)
+def test_columns_are_matched_by_name_where_both_have_names(name):
+    table = frame("abc")
+    reordered = r"'a' has 'a' as column 0 where dataset 'b' has 'c'; bring the columns"
+    with pytest.raises(NotApplicableError, match=reordered):
+        ua.distance(table, table[["c", "b", "a"]], name)
+    with pytest.raises(NotApplicableError, match=r"dataset 'b' has no column 'b', 'c', which"):
+        ua.distance(table, frame("axy"), name)
+    if name != "crosslid":  # which is not 0 of equal data
+        assert ua.distance(table, table.copy(), name) == 0.0
+        assert ua.distance(table, table.to_numpy(), name) == 0.0  # no names: by position
+
+
+def test_names_of_columns_mean_nothing_to_distances_that_need_no_shared_features():
+    table = frame("abc")
+    assert ua.distance(table, table[["c", "b", "a"]]) < 1e-4
+    assert ua.distance(table, table[["c", "b", "a"]], "gromov-wasserstein") < 1e-6
+
+
+PAIRED_ROWS = [name for name, cls in DISTANCES.items() if cls.paired_rows]
+
+
+def samples(seed, prefix="s"):
+    return frame("abc", seed).set_index(pd.Index([f"{prefix}{i}" for i in range(40)]))
+
+
+@pytest.mark.parametrize("name", PAIRED_ROWS)
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_are_paired_by_name_where_both_have_names(name, seed):
+    table, other = samples(seed), samples(seed + 10)
+    reordered = r"'a' has 's0' as row 0 where dataset 'b' has 's39'; bring the rows of all data"
+    with pytest.raises(NotApplicableError, match=reordered):
+        ua.distance(table, other.iloc[::-1], name)
+    with pytest.raises(
+        NotApplicableError, match=r"'b' has no row 's0', 's1', 's2', …, which.*name the rows alike"
+    ):
+        ua.distance(table, samples(seed, "t"), name)
+    expected = ua.distance(table.to_numpy(), other.to_numpy(), name)
+    for second in (other, other.to_numpy(), other.reset_index(drop=True)):
+        assert ua.distance(table, second, name) == expected
+    doubled = table.set_index(pd.Index(["x", "y"] * 20))
+    assert ua.distance(doubled, other.set_index(doubled.index), name) == expected
+    with pytest.raises(
+        NotApplicableError, match=r"'a' has 'x' as row 0 where dataset 'b' has 'y'"
+    ):
+        ua.distance(doubled, other.set_index(doubled.index[::-1]), name)
+
+
+@pytest.mark.parametrize("name", PAIRED_ROWS)
+def test_rows_that_join_a_comparison_are_paired_by_name_too(name):
+    found = ua.compare({"a": samples(0), "b": samples(1)}, distance=name)
+    assert found.add({"c": samples(2)}).distances.shape == (3, 3)
+    with pytest.raises(NotApplicableError, match=r"as row 0 where dataset 'a' has 's0'"):
+        found.add({"c": samples(2).iloc[::-1]})
+
+
+@pytest.mark.parametrize("name", ["les", "imd", "frechet"])
+def test_names_of_rows_mean_nothing_elsewhere_and_are_not_kept(name, tmp_path):
+    table = samples(0)
+    found = ua.compare({"a": table, "b": samples(1, "t")}, distance=name)
+    assert ua.distance(table, samples(0, "t"), name) == 0.0
+    assert all(facts.sample_names is None for facts in found._facts.values())
+    found.save(tmp_path / "kept")
+    assert b"s39" not in (tmp_path / "kept").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["log-euclidean", "affine-invariant", "euclidean"])
+def test_covariances_of_other_variables_are_not_taken_for_one_another(name):
+    first, second = frame("abcd", 0).cov(), frame("dcba", 1).cov()
+    pair = [ua.Dataset(matrix, kind="spd") for matrix in (first, second)]
+    with pytest.raises(
+        NotApplicableError, match=r"'a' has 'a' as row 0 where dataset 'b' has 'd'"
+    ):
+        ua.distance(*pair, name)
+    matched = ua.Dataset(second.loc[first.index, first.columns], kind="spd")
+    assert ua.distance(pair[0], matched, name) > 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "hinted"),
+    [
+        (A, B, True),
+        (A[:1], B[:3], False),
+        (ua.Dataset(A, preprocess="arcsinh:5"), B, False),
+        (A, ua.Dataset(np.ones((20, 20)) - np.eye(20), kind="distances"), True),
+        (A, ua.Dataset(np.eye(20), kind="spd"), False),
+    ],
+    ids=["columns", "one row", "other steps", "distances", "spd"],
+)
+def test_les_is_named_only_where_it_would_answer(first, second, hinted):
+    with pytest.raises(NotApplicableError, match="distance 'wasserstein' does not apply") as found:
+        ua.distance(first, second, "wasserstein")
+    assert ("'les' needs neither" in str(found.value)) is hinted
+    if hinted:
+        assert ua.distance(first, second, n_eigenvalues=9) >= 0
+    else:
+        with pytest.raises((InputError, RecipeMismatchError), match=r"one row|made differently"):
+            ua.distance(first, second)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
+    options = {"geometry-score": {"n_rounds": 20}, "crosslid": {"n_neighbors": 5}}.get(name, {})
+    options |= {"method": "slq"} if name in ("imd", "netlsd") else {}
+    values = np.where(A > 0, A, 0.0)
+    found = ua.distance(values, sparse.csr_array(values), name, **options)
+    assert found == ua.distance(values, values.copy(), name, **options)
+    assert found == 0.0 or name == "crosslid"
+
+
+def test_signatures_without_a_name_are_warned_of_by_that_of_the_comparison():
+    small, large = (ua.signature(cloud(0, n), n_eigenvalues=9) for n in (20, 90))
+    message = "'a' has 20 rows, 'b' has 90.*Make the signatures of as many rows each"
+    with pytest.warns(SampleSizeWarning, match=message):
+        result = ua.compare({"a": small, "b": large})
+    assert result.signatures["a"].name == "a"
