@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from .. import _check
 from ..errors import FileError
-from ..rows.files import StoredRows
+from ..rows.files import StoredRows, StoredSparse
 from .base import Contents, Item, Tree
 from .groups import text_of
 
@@ -73,7 +72,7 @@ def _sparse_item(tree: Tree, key: str) -> Item:
         )
     shape = (int(np.ravel(sides)[0]), int(np.ravel(sides)[1]))
     kind = _compression(tree, key, shape)
-    matrix = _Sparse(tree, key, kind, shape)
+    matrix = StoredSparse(key, shape, partial(_open_part, tree, key), kind == "csr")
     n_bytes = sum(tree.nodes[f"{key}/{part}"].n_bytes for part in _SPARSE)
     dtype = tree.nodes[f"{key}/data"].dtype
     numeric = tree.nodes[f"{key}/data"].is_numeric
@@ -81,7 +80,7 @@ def _sparse_item(tree: Tree, key: str) -> Item:
     def read() -> Any:
         if not numeric:
             raise FileError(f"The matrix {key!r} holds {dtype}; real numbers are needed.")
-        n_slices = matrix.require_whole()
+        n_slices = _require_consistent(tree, key, kind, shape)
         if kind == "csr" and 0 not in shape and tree.request.is_lazy(n_bytes):
             return StoredRows(tree.request.path, partial(nullcontext, matrix), shape)
         tree.request.afford(2 * n_bytes, key)
@@ -112,53 +111,29 @@ def _compression(tree: Tree, key: str, shape: tuple[int, int]) -> str:
     return kind
 
 
-@dataclass(frozen=True)
-class _Sparse:
-    """A compressed sparse matrix in a tree, every index checked before SciPy sees it."""
-
-    tree: Tree
-    key: str
-    kind: str
-    shape: tuple[int, int]
-
-    def require_whole(self) -> int:
-        """Return the number of rows (of CSC, of columns); refuse pointers that lead astray."""
-        pointers = self.tree.values(f"{self.key}/indptr")
-        along = self.shape[0 if self.kind == "csr" else 1]
-        lengths = [self.tree.nodes[f"{self.key}/{part}"].shape for part in ("data", "indices")]
-        good = (
-            min(self.shape) >= 0
-            and pointers.shape == (along + 1,)
-            and pointers.dtype.kind in "iu"
-            and pointers[0] == 0
-            and bool(np.all(pointers[1:] >= pointers[:-1]))
-            and lengths[0] == lengths[1] == (int(pointers[-1]),)
+def _require_consistent(tree: Tree, key: str, kind: str, shape: tuple[int, int]) -> int:
+    """Return the number of rows (of CSC, columns); raise where the pointers lead astray."""
+    pointers = tree.values(f"{key}/indptr")
+    along = shape[0 if kind == "csr" else 1]
+    lengths = [tree.nodes[f"{key}/{part}"].shape for part in ("data", "indices")]
+    good = (
+        min(shape) >= 0
+        and pointers.shape == (along + 1,)
+        and pointers.dtype.kind in "iu"
+        and pointers[0] == 0
+        and bool(np.all(pointers[1:] >= pointers[:-1]))
+        and lengths[0] == lengths[1] == (int(pointers[-1]),)
+    )
+    if not good:
+        raise FileError(
+            f"The sparse matrix {key!r} is damaged: data, indices and indptr do not fit its "
+            f"shape {shape}."
         )
-        if not good:
-            raise FileError(
-                f"The sparse matrix {self.key!r} is damaged: data, indices and indptr do not fit "
-                f"its shape {self.shape}."
-            )
-        return along
+    return along
 
-    def __getitem__(self, part: slice) -> Any:
-        """Return consecutive rows (of CSC, columns) as a sparse array."""
-        pointers = self._between("indptr", part.start, part.stop + 1).astype(np.int64)
-        start, stop = int(pointers[0]), int(pointers[-1])
-        data, indices = (self._between(name, start, stop) for name in ("data", "indices"))
-        across = self.shape[1 if self.kind == "csr" else 0]
-        if indices.dtype.kind not in "iu" or (
-            indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < across
-        ):
-            raise FileError(f"The sparse matrix {self.key!r} is damaged: an index is outside.")
-        n = part.stop - part.start
-        shape = (n, across) if self.kind == "csr" else (across, n)
-        build = sparse.csr_array if self.kind == "csr" else sparse.csc_array
-        return build((data, indices.astype(np.int64), pointers - start), shape=shape)
 
-    def _between(self, name: str, start: int, stop: int) -> npt.NDArray[Any]:
-        with self.tree.nodes[f"{self.key}/{name}"].opened() as stored:
-            return np.asarray(stored[start:stop])
+def _open_part(tree: Tree, key: str, part: str) -> AbstractContextManager[Any]:
+    return tree.nodes[f"{key}/{part}"].opened()
 
 
 def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:

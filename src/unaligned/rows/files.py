@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,45 @@ class ParquetRows(RowSource):
         return parquet.ParquetFile(self.path)
 
 
+@dataclass(frozen=True)
+class StoredSparse:
+    """A CSR (or CSC) matrix in HDF5 or Zarr, read by slices of rows (or columns).
+
+    Indices are checked before SciPy sees them, which would read outside of its arrays.
+
+    Parameters
+    ----------
+    name
+        How errors call the matrix, such as `X`.
+    opened
+        Opens its `data`, `indices` or `indptr`.
+    """
+
+    name: str
+    shape: tuple[int, int]
+    opened: Callable[[str], AbstractContextManager[Any]]
+    is_csr: bool = True
+
+    def __getitem__(self, part: slice) -> Any:
+        """Return consecutive rows (of CSC, columns) as a sparse array."""
+        pointers = self._between("indptr", part.start, part.stop + 1).astype(np.int64)
+        start, stop = int(pointers[0]), int(pointers[-1])
+        data, indices = (self._between(name, start, stop) for name in ("data", "indices"))
+        n, n_across = part.stop - part.start, self.shape[1 if self.is_csr else 0]
+        if indices.dtype.kind not in "iu" or (
+            indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < n_across
+        ):
+            raise FileError(f"The sparse matrix {self.name!r} has indices outside of its shape.")
+        parts = data, indices.astype(np.int64), pointers - start
+        if self.is_csr:
+            return sparse.csr_array(parts, shape=(n, n_across))
+        return sparse.csc_array(parts, shape=(n_across, n))
+
+    def _between(self, name: str, start: int, stop: int) -> npt.NDArray[Any]:
+        with self.opened(name) as stored:
+            return np.asarray(stored[start:stop])
+
+
 class HDF5Rows(SlicedRows):
     """Rows of an open HDF5 file: of one of its datasets, or of a CSR matrix as AnnData writes it.
 
@@ -155,26 +195,25 @@ class HDF5Rows(SlicedRows):
     """
 
     def __init__(self, place: Any) -> None:
-        self.place = place
-        self.is_sparse = hasattr(place, "keys")
-        if self.is_sparse and place.attrs.get("encoding-type") != "csr_matrix":
+        self.place = self.values = place
+        is_group = hasattr(place, "keys")
+        if is_group and place.attrs.get("encoding-type") != "csr_matrix":
             raise InputError(
                 f"{place.name!r} of {place.file.filename!r} is no array and no CSR matrix, so it "
                 "has no rows to be read by blocks. Name one such as file['obsm/X_pca'], or "
                 "write a CSC matrix as CSR."
             )
-        shape = tuple(place.attrs["shape"] if self.is_sparse else place.shape)
+        shape = tuple(place.attrs["shape"] if is_group else place.shape)
         require_rows(shape)
         self.n_rows, self.n_features = (int(size) for size in shape)
+        if is_group:
+            self.values = StoredSparse(
+                place.name, self.shape, lambda name: nullcontext(place[name])
+            )
 
     def between(self, start: int, stop: int) -> Any:
         """Return these rows."""
-        if not self.is_sparse:
-            return self.place[start:stop]
-        ends = self.place["indptr"][start : stop + 1]
-        inner = slice(int(ends[0]), int(ends[-1]))
-        arrays = self.place["data"][inner], self.place["indices"][inner], ends - ends[0]
-        return sparse.csr_array(arrays, shape=(stop - start, self.n_features))
+        return self.values[start:stop]
 
     def __getstate__(self) -> tuple[str, str]:
         return os.path.abspath(self.place.file.filename), self.place.name
