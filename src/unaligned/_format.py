@@ -1,6 +1,10 @@
-"""Bytes and seconds as people read them."""
+"""How results become text: bytes and durations for people, values for JSON."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
 
 
 def amount(n_bytes: float) -> str:
@@ -30,3 +34,27 @@ def duration(seconds: float) -> str:
         return f"{max(seconds, 1e-3):.2g} s"
     minutes = seconds / 60
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def jsonable(value: Any, *, allow_nan: bool = False) -> Any:
+    """Return a value as dicts, lists, text, numbers and None, which JSON can hold.
+
+    Arrays and tuples become lists, keys become text, and other objects their `str`. JSON has no
+    NaN and no infinity: they become None. `allow_nan=True` keeps them, for files that only
+    Python reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> jsonable({1: np.arange(2), "x": (np.float64(0.5), np.nan)})
+    {'1': [0, 1], 'x': [0.5, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item, allow_nan=allow_nan) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item, allow_nan=allow_nan) for item in value]
+    if hasattr(value, "tolist"):  # an array or a NumPy scalar
+        return jsonable(value.tolist(), allow_nan=allow_nan)
+    if isinstance(value, float) and not math.isfinite(value):
+        return value if allow_nan else None
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ._format import jsonable
 from .data.facts import Facts
 from .errors import FileError
 from .io.archive import read_archive, write_archive
@@ -120,6 +121,7 @@ def _plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of it a file can hold: numbers and words."""
-    items = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in metadata.items()}
-    return {key: value for key, value in items.items() if _is_plain({key: value})}
+    """Return the numbers and text among the metadata."""
+    kept = (str, int, float, np.integer, np.floating, np.bool_, type(None))
+    found = {key: value for key, value in metadata.items() if isinstance(value, kept)}
+    return cast(dict[str, Any], jsonable(found, allow_nan=True))

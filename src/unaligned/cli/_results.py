@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._format import jsonable
 from ..errors import FileError, InputError
 from ._tags import tags_of
-from .output import fits, plain, say, show, table
+from .output import fits, say, show, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +122,7 @@ def _write_distances(comparison: Comparison, path: Path) -> None:
     elif suffix == ".csv":
         write_text(path, comparison.to_frame().to_csv(lineterminator="\n"))
     else:
-        write_text(path, json.dumps(plain(as_json([comparison])), indent=1) + "\n")
+        write_text(path, json.dumps(jsonable(as_json([comparison])), indent=1) + "\n")
 
 
 def as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from .._format import jsonable
 from ..errors import UnalignedWarning
 from .wording import in_shell
 
@@ -88,20 +88,7 @@ def table(columns: list[str], *, first: int) -> Table:
 
 def print_json(value: Any) -> None:
     """Print a value for machines, on one line; NaN and infinity, which JSON lacks, as null."""
-    typer.echo(json.dumps(plain(value), ensure_ascii=False))
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it; NaN and infinity, which it lacks, as None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+    typer.echo(json.dumps(jsonable(value), ensure_ascii=False))
 
 
 @contextmanager

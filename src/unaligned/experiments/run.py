@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import _check, engine, figures
+from .._format import jsonable
 from ..errors import FileError, InputError
 from ..io.archive import made_folder, write_text
 from .base import Claim, Experiment, Key, Task, summary
@@ -87,7 +88,7 @@ class TrialFile:
         return row["trial"], row[self._variable], row["method"]
 
     def _read(self, settings_path: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
-        settings = json.loads(json.dumps(settings))  # tuples become lists, as in the file
+        settings = jsonable(settings, allow_nan=True)  # tuples become lists, as in the file
         if not self.path.exists():
             write_text(settings_path, json.dumps(settings, indent=2) + "\n")
             return []

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import json
-import math
 import os
 import platform
 import re
@@ -18,6 +17,7 @@ import numpy as np
 
 from .. import _check
 from .._check import FloatArray
+from .._format import jsonable
 from ..errors import InputTypeError, counted
 from ..figures import COLOURS
 from ..io.archive import write_text
@@ -37,7 +37,7 @@ def embedded(data: Any) -> str:
     >>> print(embedded({"name": "</script>"}))
     {"name":"\u003c/script\u003e"}
     """
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(jsonable(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -57,10 +57,10 @@ def payload(content: Content, title: str) -> dict[str, Any]:
         "distances": _packed(comparison.distances),
         "bounds": _packed(comparison.error_bounds),
         "order": content.order,
-        "tree": [] if content.linkage is None else content.linkage[:, :3].tolist(),
+        "tree": [] if content.linkage is None else content.linkage[:, :3],
         "groups": None if content.groups is None else content.groups.labels,
         "maps": [
-            {"method": m.method, "places": m.places.tolist(), "agreement": _number(m.agreement)}
+            {"method": m.method, "places": m.places, "agreement": m.agreement}
             for m in content.maps
         ],
         "tags": [
@@ -92,7 +92,7 @@ def _spectra(content: Content) -> dict[str, Any] | None:
                 "features": s.n_features,
                 "sigmaSquared": s.sigma_squared,
                 "solver": s.spectrum.solver,
-                "bound": _number(s.total_error_bound),
+                "bound": s.total_error_bound,
                 "kind": s.bound_kind,
             }
             for s in signatures
@@ -109,11 +109,6 @@ def _recipe_payload(content: Content) -> dict[str, str]:
 
 def _packed(values: FloatArray, dtype: str = "<f8") -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode()
-
-
-def _number(value: float) -> float | None:
-    """Return a number that JSON knows: NaN and infinity are not."""
-    return value if math.isfinite(value) else None
 
 
 def _shades() -> list[str]:

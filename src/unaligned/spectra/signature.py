@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _check
 from .._check import FloatArray
+from .._format import jsonable
 from ..data.dataset import Dataset
 from ..errors import FileError, InputError, RecipeMismatchError
 from ..io.archive import read_archive, write_archive
@@ -229,7 +230,7 @@ class Signature:
             "slack": spectrum.slack,
             "bound_kind": spectrum.bound_kind,
             "solver": spectrum.solver,
-            "stats": _plain(self.stats),
+            "stats": jsonable(self.stats, allow_nan=True),
             **{name: getattr(self, name) for name in _IDENTITY},
         }
         arrays = {name: getattr(spectrum, name) for name in _ARRAYS}
@@ -271,12 +272,3 @@ class Signature:
             if value is not None
         )
         return f"<table><caption>Signature</caption><tbody>{rows}</tbody></table>"
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` with NumPy numbers and mappings made JSON-able."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .. import _check
+from .._format import jsonable
 from ..io.archive import whole_file, write_text
 from ..spectra.signature import Signature
 from .records import Record
@@ -64,15 +65,13 @@ def _json(path: str | os.PathLike[str], pairs: Pairs) -> None:
     rows: list[dict[str, Any]] = [
         {
             **asdict(record),
-            # JSON has no infinity: no bound is null.
-            "error_bound": record.error_bound if np.isfinite(record.error_bound) else None,
             "recipe": asdict(signature.recipe),
-            "eigenvalues": signature.eigenvalues.tolist(),
-            "values": signature.values.tolist(),
+            "eigenvalues": signature.eigenvalues,
+            "values": signature.values,
         }
         for record, signature in pairs
     ]
-    write_text(path, json.dumps(rows, indent=1) + "\n")
+    write_text(path, json.dumps(jsonable(rows), indent=1) + "\n")
 
 
 def _npz(path: str | os.PathLike[str], pairs: Pairs) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _check
 from .._check import FloatArray
+from .._format import jsonable
 from ..errors import FileError, InputError, InputTypeError, RecipeMismatchError
 
 if TYPE_CHECKING:  # listing a store takes no more than numpy
@@ -195,8 +196,7 @@ def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> No
         "SELECT fingerprint, recipe, n_eigenvalues FROM signatures WHERE name = ?", (name,)
     ).fetchone()
     here = {**json.loads(recipe), "n_eigenvalues": k}
-    # As JSON gives it back: a tuple of steps is a list there.
-    mine = json.loads(json.dumps(asdict(signature.recipe)))
+    mine = jsonable(asdict(signature.recipe), allow_nan=True)  # a tuple of steps is a list there
     mine["n_eigenvalues"] = signature.n_eigenvalues
     differing = [key for key in mine if key != "version" and mine[key] != here.get(key)]
     if fingerprint != signature.fingerprint:
