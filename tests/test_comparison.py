@@ -85,7 +85,7 @@ WRONG = [
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(("options", "error", "message"), WRONG, ids=lambda o: str(o)[:30])
-def test_wrong_options_are_refused_by_every_verb(verb, options, error, message):
+def test_invalid_options_raise_in_every_function(verb, options, error, message):
     with pytest.raises(error, match=message):
         VERBS[verb](**options)
 
@@ -127,7 +127,7 @@ def test_wrong_options_are_refused_by_every_verb(verb, options, error, message):
     ],
     ids=lambda o: str(o)[:30],
 )
-def test_wrong_options_of_compare_are_refused(options, error, message):
+def test_invalid_options_of_compare_raise(options, error, message):
     with pytest.raises(error, match=message):
         ua.compare({"a": A, "b": B}, **options)
 
@@ -141,12 +141,12 @@ def test_wrong_options_of_compare_are_refused(options, error, message):
         (ua.Dataset(A, name="x"), ua.Dataset(np.ones((30, 2)), name="x"), "dataset 'b'"),
     ],
 )
-def test_distance_names_the_dataset_that_is_wrong(a, b, label):
+def test_distance_names_the_invalid_dataset(a, b, label):
     with pytest.raises(InputError, match=f"^{label}: "):
         ua.distance(a, b)
 
 
-def test_a_signature_of_a_signature_is_refused():
+def test_signature_of_a_signature_raises():
     with pytest.raises(InputTypeError, match="data is a Signature already"):
         ua.signature(ua.signature(A))
 
@@ -165,7 +165,7 @@ def test_a_distance_may_be_a_name_an_object_or_a_class(distance):
     assert found == expected
 
 
-def test_a_callable_sees_the_preprocessed_arrays_and_nothing_is_assumed():
+def test_callable_gets_preprocessed_arrays():
     seen = []
 
     def one_sided(a, b):
@@ -182,12 +182,12 @@ def test_a_callable_sees_the_preprocessed_arrays_and_nothing_is_assumed():
 
 
 @pytest.mark.parametrize("value", [np.nan, None, "far", [1.0, 2.0], 1j])
-def test_a_callable_must_return_one_number(value):
+def test_callable_must_return_a_number(value):
     with pytest.raises(NumericalError, match=re.escape(f"returned {value!r}; it must return one")):
         ua.distance(A, B, lambda a, b: value)
 
 
-def test_an_error_of_a_callable_is_the_users_own():
+def test_errors_of_a_callable_propagate():
     def broken(a, b):
         raise ZeroDivisionError("mine")
 
@@ -195,7 +195,7 @@ def test_an_error_of_a_callable_is_the_users_own():
         ua.distance(A, B, broken)
 
 
-def test_progress_goes_to_stderr_and_only_if_asked(capsys):
+def test_progress_goes_to_stderr_only_if_requested(capsys):
     ua.compare([A, B], progress=False)
     assert capsys.readouterr() == ("", "")
     ua.compare([A, B], progress=True)
@@ -205,7 +205,7 @@ def test_progress_goes_to_stderr_and_only_if_asked(capsys):
 
 
 @pytest.mark.parametrize("option", ["n_jobs", "progress", "references", "datasets"])
-def test_distance_refuses_what_only_compare_has(option):
+def test_options_of_compare_raise_in_distance(option):
     with pytest.raises(OptionError, match=f"two datasets and has no option '{option}'.*compare"):
         ua.distance(A, B, **{option: None})
 
@@ -228,7 +228,7 @@ def test_warnings_point_at_the_line_of_the_caller(category, call):
     assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_datasets_side_by_side_leave_the_warnings_of_python_alone():
+def test_parallel_work_leaves_warning_filters_alone():
     # `catch_warnings` in two threads at once leaves the filters of whichever ends last.
     clouds = [cloud(seed, 620, 12) for seed in range(6)]
     before = warnings.showwarning, list(warnings.filters)
@@ -237,7 +237,7 @@ def test_datasets_side_by_side_leave_the_warnings_of_python_alone():
     assert (warnings.showwarning, list(warnings.filters)) == before
 
 
-def test_robust_leaves_the_default_k_to_the_rows_that_are_left():
+def test_robust_limits_the_default_k():
     stained = np.vstack([cloud(0, 60), [[1e3, 0.0, 0.0], [0.0, 1e3, 0.0]]])
     alone = ua.signature(stained, robust=True)
     assert alone.n_eigenvalues == 62 - len(alone.stats["rows_set_aside"]) <= 60
@@ -254,12 +254,12 @@ def test_robust_leaves_the_default_k_to_the_rows_that_are_left():
         (ua.Dataset(1e308 * np.eye(30), "spd"), {}, "dataset 'x' .* trace that overflows"),
     ],
 )
-def test_what_comes_to_light_late_still_names_the_dataset(data, options, message):
+def test_late_errors_name_the_dataset(data, options, message):
     with pytest.raises(InputError, match=message):
         ua.compare({"x": data}, **options)
 
 
-def test_distance_works_out_one_pair_only():
+def test_distance_computes_one_pair_only():
     seen = []
 
     def counted(a, b):
@@ -284,14 +284,14 @@ def test_distance_describes_equal_data_once(monkeypatch):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "longdouble"])
-def test_no_value_that_is_not_finite_is_overlooked(value, dtype):
+def test_non_finite_values_raise(value, dtype):
     wrong = np.full((40, 3), 100.0, dtype=dtype)  # whose squares overflow in half precision
     wrong[7, 1] = value
     with pytest.raises(InputError, match=r"1 of 40 rows \(first in row 7\)"):
         ua.Dataset(wrong)
 
 
-def test_slow_pairs_show_their_progress(capsys):
+def test_slow_pairs_show_progress(capsys):
     clouds = list(np.random.default_rng(0).normal(size=(3, 20, 2)))
     ua.compare(clouds, distance="mmd", progress=True)
     assert "comparing" in capsys.readouterr().err
@@ -322,7 +322,7 @@ def test_comparisons_of_points_grow_and_are_saved(name, tmp_path):
         ),
     ],
 )
-def test_settings_that_would_do_nothing_are_refused(kind, options, message):
+def test_options_without_effect_raise(kind, options, message):
     values = np.eye(30) if kind == "spd" else np.ones((30, 30)) - np.eye(30)
     with pytest.raises(InputError, match=message):
         ua.signature(ua.Dataset(values, kind), n_eigenvalues=5, **options)

@@ -20,7 +20,7 @@ def clean():
     return torus3(torus_angles(400, 3, rng=1))
 
 
-def test_counts_are_those_of_the_spectrum(noisy):
+def test_counts_match_the_spectrum(noisy):
     found = ua.diagnose(noisy, n_eigenvalues=100, gamma=1e-6)
     eigenvalues = ua.signature(noisy, n_eigenvalues=100, gamma=1e-6).eigenvalues
     assert found.above_gamma == (eigenvalues > 1e-6).sum()
@@ -37,7 +37,7 @@ def test_sensitivity_agrees_with_distance(noisy, clean):
         )
 
 
-def test_the_reading_names_gamma_and_k_with_reasons(noisy):
+def test_summary_suggests_gamma_and_k_with_reasons(noisy):
     text = str(ua.diagnose(noisy))
     assert "suggested gamma=" in text
     assert "suggested n_eigenvalues=" in text
@@ -51,25 +51,25 @@ def test_gamma_auto_is_one_gamma_for_the_collection(noisy, clean):
     np.testing.assert_allclose(result.distances, fixed.distances, atol=2e-4)
 
 
-def test_a_comparison_with_gamma_auto_can_grow(noisy, clean):
+def test_comparison_with_gamma_auto_can_grow(noisy, clean):
     result = ua.compare({"noisy": noisy}, gamma="auto", n_eigenvalues=100)
     grown = result.add({"clean": clean})
     assert len({s.recipe.gamma for s in grown.signatures.values()}) == 1
 
 
-def test_gamma_of_another_word_is_refused(noisy):
+def test_unknown_gamma_raises(noisy):
     with pytest.raises(ua.errors.InputError, match="gamma='automatic' is not known"):
         ua.signature(noisy, gamma="automatic")
 
 
-def test_a_bandwidth_given_as_a_number_is_varied_too(noisy, clean):
+def test_numeric_bandwidth_is_varied_too(noisy, clean):
     table = ua.diagnose(noisy, clean, n_eigenvalues=30, bandwidth=50.0).sensitivity
     rows = table[table["setting"] == "bandwidth"]
     assert rows["value"].tolist() == [25.0, 37.5, 50.0, 75.0, 100.0]
     assert rows["les"].nunique() == 5
 
 
-def test_robust_leaves_k_to_the_rows_that_are_left():
+def test_robust_limits_k_to_the_remaining_rows():
     rng = np.random.default_rng(0)
     stained = np.vstack([rng.normal(size=(60, 3)), [[1e3, 0.0, 0.0], [0.0, 1e3, 0.0]]])
     found = ua.diagnose(stained, rng.normal(size=(70, 3)), robust=True)

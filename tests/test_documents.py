@@ -32,12 +32,12 @@ def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_resolve(page):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
 
-def test_every_command_in_the_documents_is_a_file_of_ours():
+def test_scripts_named_in_the_docs_exist():
     for page in PAGES:
         for script in re.findall(r"python (benchmarks/\w+\.py)", page.read_text(encoding="utf-8")):
             assert (ROOT / script).exists(), script

@@ -67,13 +67,13 @@ def test_diffusion_coordinates_are_eigenvectors_of_the_row_stochastic_operator(s
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_identical_datasets_fall_on_one_point(method):
+def test_identical_datasets_coincide(method):
     points = np.random.default_rng(0).normal(size=(30, 3))
     assert np.array_equal(ua.compare([points] * 4).embed(method), np.zeros((4, 2)))
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_two_equal_datasets_share_a_place(method):
+def test_two_equal_datasets_coincide(method):
     D = distances_of(np.array([[0.0], [0.0], [1.0], [5.0]]))
     coordinates = embed(D, method, 2, rng=0)
     assert np.allclose(coordinates[0], coordinates[1], atol=0.1 if "metric" in method else 1e-7)
@@ -105,14 +105,14 @@ def test_signs_are_fixed(method):
         ({"rng": "seed"}, InputTypeError, r"rng='seed' must be None, a whole number or"),
     ],
 )
-def test_wrong_arguments_are_refused(options, error, message):
+def test_invalid_arguments_raise(options, error, message):
     with pytest.raises(error, match=message):
         embed(distances_of(np.arange(4.0)[:, None]), **options)
 
 
 @pytest.mark.parametrize("how", ["mean", "min", "max"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_aggregate_sums_up_the_references_of_each_dataset(how, seed):
+def test_aggregate_reduces_over_references(how, seed):
     rng = np.random.default_rng(seed)
     new, known = ([rng.normal(size=(40, d)) for d in dims] for dims in ((2, 3, 4), (2, 5)))
     result = ua.compare(new, known, n_eigenvalues=15)
@@ -122,7 +122,7 @@ def test_aggregate_sums_up_the_references_of_each_dataset(how, seed):
     assert np.array_equal(found, aggregate(result.distances, how))
 
 
-def test_aggregate_needs_references_and_a_known_way():
+def test_aggregate_needs_references_and_a_known_reduction():
     clouds = [np.random.default_rng(i).normal(size=(30, 2)) for i in range(3)]
     with pytest.raises(InputError, match=r"aggregate\(\).*compare\(datasets, references\)"):
         ua.compare(clouds, n_eigenvalues=9).aggregate()
@@ -131,7 +131,7 @@ def test_aggregate_needs_references_and_a_known_way():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_correlations_are_those_of_scipy(seed):
+def test_correlations_equal_scipy(seed):
     from scipy.stats import pearsonr, spearmanr
 
     rng = np.random.default_rng(seed)
@@ -144,13 +144,13 @@ def test_correlations_are_those_of_scipy(seed):
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e300])
-def test_a_correlation_does_not_depend_on_the_unit(unit):
+def test_correlation_is_invariant_to_units(unit):
     values = np.array([1.0, 2.0, 4.0, 5.0])
     D = distances_of(np.array([[0.0], [2.0], [3.0], [7.0]]))
     assert correlate(D, values * unit) == pytest.approx(correlate(D, values), abs=1e-12)
 
 
-def test_values_go_by_name_or_by_order():
+def test_values_are_matched_by_name_or_order():
     clouds = {f"{d}": np.random.default_rng(d).normal(size=(60, d)) for d in (1, 2, 3, 6)}
     result = ua.compare(clouds, n_eigenvalues=20)
     by_order = result.correlate([1, 2, 3, 6])
@@ -158,7 +158,7 @@ def test_values_go_by_name_or_by_order():
     assert result.correlate(shuffled) == by_order
     assert result.correlate(pd.Series(shuffled)) == by_order
     assert -1 <= by_order <= 1
-    with pytest.raises(InputError, match="values has no number for dataset '3'"):
+    with pytest.raises(InputError, match="values has no value for dataset '3'"):
         result.correlate({"1": 1, "2": 2, "6": 6})
     with pytest.raises(InputError, match=r"correlate\(\) needs distances within one collection"):
         ua.compare(clouds, clouds, n_eigenvalues=20).correlate([1, 2, 3, 6])
@@ -167,19 +167,19 @@ def test_values_go_by_name_or_by_order():
 @pytest.mark.parametrize(
     ("values", "options", "error", "message"),
     [
-        ([1, 2, 3], {}, InputError, r"one number for each of the 4 datasets; shape \(3,\)"),
+        ([1, 2, 3], {}, InputError, r"one number for each of the 4 datasets; got shape \(3,\)"),
         ([1, 2, 3, np.nan], {}, InputError, "must be finite"),
         (list("abcd"), {}, InputTypeError, "must be numbers"),
         ([1, 1, 1, 1], {}, InputError, "All differences of values are equal"),
         ([1, 2, 3, 4], {"method": "kendall"}, InputError, "method='kendall' is not known"),
     ],
 )
-def test_values_that_cannot_be_correlated_are_refused(values, options, error, message):
+def test_invalid_values_raise(values, options, error, message):
     with pytest.raises(error, match=message):
         correlate(distances_of(np.arange(4.0)[:, None]), values, **options)
 
 
-def test_equal_distances_and_two_datasets_have_no_correlation():
+def test_constant_distances_and_two_datasets_raise():
     with pytest.raises(InputError, match=r"All distances are equal \(1\)"):
         correlate(1 - np.eye(4), [1, 2, 3, 5])
     with pytest.raises(InputError, match="at least 3 datasets; there are 2"):

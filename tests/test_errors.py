@@ -22,7 +22,7 @@ def test_all_names_every_class_of_the_module():
 
 
 @pytest.mark.parametrize("name", errors.__all__)
-def test_the_docstring_draws_every_class_under_its_parent(name):
+def test_docstring_draws_every_class_under_its_parent(name):
     tree = errors.__doc__.splitlines()
     line = next(i for i, text in enumerate(tree) if name in text.replace("(", " ").split())
     parent = PUBLIC[name].__mro__[1].__name__
@@ -42,22 +42,22 @@ def test_the_docstring_draws_every_class_under_its_parent(name):
         ("UnalignedWarning", UserWarning),
     ],
 )
-def test_errors_are_also_what_python_calls_them(ours, builtin):
+def test_errors_subclass_builtins(ours, builtin):
     assert issubclass(PUBLIC[ours], builtin)
 
 
-def test_every_error_and_warning_has_one_root():
+def test_errors_and_warnings_have_one_base_class():
     for item in PUBLIC.values():
         assert issubclass(item, (errors.UnalignedError, errors.UnalignedWarning))
 
 
-def test_a_missing_extra_says_what_to_install():
+def test_missing_extra_names_what_to_install():
     error = errors.MissingExtraError("dask", "dask", "engine='dask'")
     message = "engine='dask' needs the package 'dask', which is not installed. "
     assert str(error) == message + "Install it with: pip install 'unaligned[dask]'"
 
 
-def test_a_missing_package_is_called_as_pip_calls_it(monkeypatch):
+def test_missing_package_has_its_distribution_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "ot", None)
     with pytest.raises(MissingExtraError, match=r"needs the package 'POT'.*\[transport"):
         required("ot", "transport", "distance 'x'", package="POT")

@@ -16,7 +16,7 @@ from unaligned._format import amount, duration
         (10**20, "88817.8 PiB"),
     ],
 )
-def test_bytes_are_told_in_a_unit_that_fits(n_bytes, text):
+def test_bytes_have_a_fitting_unit(n_bytes, text):
     assert amount(n_bytes) == text
 
 
@@ -24,5 +24,5 @@ def test_bytes_are_told_in_a_unit_that_fits(n_bytes, text):
     ("seconds", "text"),
     [(0.0, "0.001 s"), (0.26, "0.26 s"), (89.0, "89 s"), (90.0, "2 min"), (5400.0, "1.5 h")],
 )
-def test_times_are_told_in_a_unit_that_fits(seconds, text):
+def test_durations_have_a_fitting_unit(seconds, text):
     assert duration(seconds) == text

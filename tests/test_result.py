@@ -67,7 +67,7 @@ def compared(monkeypatch):
     return pairs
 
 
-def test_a_square_comparison():
+def test_square_comparison():
     result = ua.compare(DATA, **K)
     assert result.names == result.reference_names == tuple(DATA)
     assert result.distances.shape == result.error_bounds.shape == (5, 5)
@@ -81,7 +81,7 @@ def test_a_square_comparison():
     assert "d4" in str(result)
 
 
-def test_a_rectangular_comparison_is_a_corner_of_the_square_one():
+def test_rectangular_comparison_is_a_block_of_the_square_one():
     square = ua.compare(DATA, **K)
     corner = ua.compare(part(0, 1), part(2, 3, 4), **K)
     assert corner.distances.shape == (2, 3)
@@ -99,7 +99,7 @@ def test_rows_and_references_may_share_names():
     assert not np.array_equal(result.signatures["layer1"].values, alone)
 
 
-def test_a_comparison_of_one_dataset_is_zero():
+def test_comparison_of_one_dataset_is_zero():
     assert np.array_equal(ua.compare({"a": cloud(0)}).distances, [[0.0]])
 
 
@@ -112,7 +112,7 @@ def test_a_comparison_of_one_dataset_is_zero():
         (0, r"There is no row 0"),
     ],
 )
-def test_wrong_names_are_refused(key, message):
+def test_unknown_names_raise(key, message):
     with pytest.raises(InputError, match=message):
         ua.compare(part(0, 1, 2), **K)[key]
 
@@ -140,7 +140,7 @@ def test_adding_equals_computing_at_once_and_computes_nothing_twice(
     assert result.names == ("d0", "d1"), "the old comparison stays as it is"
 
 
-def test_the_same_data_is_described_once(described):
+def test_equal_data_is_described_once(described):
     result = ua.compare({"a": DATA["d0"], "b": DATA["d0"].copy(), "c": DATA["d1"]}, **K)
     assert sorted(described) == ["a", "c"]
     assert result["a", "b"] == 0.0
@@ -207,7 +207,7 @@ def test_adding_a_much_larger_dataset_warns():
     ],
     ids=["taken", "list", "too few", "nothing", "other K", "other gamma"],
 )
-def test_what_cannot_be_added_is_refused(added, error, message):
+def test_invalid_additions_raise(added, error, message):
     with pytest.raises(error, match=message):
         ua.compare(part(0, 1), **K).add(added)
 
@@ -226,7 +226,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_saved_comparison_comes_back_bit_for_bit(case, tmp_path):
+def test_saved_comparison_loads_bit_for_bit(case, tmp_path):
     result = CASES[case]()
     result.save(tmp_path / "file")
     loaded = ua.Comparison.load(tmp_path / "file")
@@ -245,7 +245,7 @@ def test_a_saved_comparison_comes_back_bit_for_bit(case, tmp_path):
 
 
 @pytest.mark.parametrize("case", ["aligned", "callable"])
-def test_what_a_file_cannot_hold_is_said_when_it_is_needed(case, tmp_path):
+def test_what_was_not_saved_raises_when_needed(case, tmp_path):
     result = CASES[case]()
     result.save(tmp_path / "file")
     with pytest.raises(InputError, match=r"cannot grow: distance '.*Run compare\(\) on all"):
@@ -253,7 +253,7 @@ def test_what_a_file_cannot_hold_is_said_when_it_is_needed(case, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["average", "single", "complete", "weighted"])
-def test_linkage_is_valid_and_joins_the_nearest_first(method):
+def test_linkage_is_valid_and_merges_the_nearest_first(method):
     result = ua.compare(DATA, **K)
     linkage = result.linkage(method)
     assert is_valid_linkage(linkage)
@@ -277,18 +277,18 @@ def test_linkage_is_valid_and_joins_the_nearest_first(method):
         ),
     ],
 )
-def test_what_needs_a_square_collection_says_so(call, message):
+def test_rectangular_comparison_raises_where_square_is_needed(call, message):
     with pytest.raises(InputError, match=message):
         call()
 
 
 @pytest.mark.parametrize("method", ["ward", "centroid", "median"])
-def test_linkages_that_need_euclidean_distances_are_refused_with_the_reason(method):
-    with pytest.raises(InputError, match=f"method='{method}' is right for Euclidean .* 'average'"):
+def test_linkages_for_euclidean_distances_raise(method):
+    with pytest.raises(InputError, match=f"method='{method}' is valid for Euclidean .* 'average'"):
         ua.compare(part(0, 1), **K).linkage(method)
 
 
-def test_descriptors_of_a_distance_that_keeps_none_are_refused():
+def test_descriptors_of_a_pairwise_distance_raise():
     with pytest.raises(InputError, match="holds descriptors of 'les', which keeps none"):
         DISTANCES["les"].from_options({}).from_arrays({})
 
@@ -305,9 +305,7 @@ def test_descriptors_of_a_distance_that_keeps_none_are_refused():
         ("euclidean", ua.Dataset(np.eye(40), kind="spd"), r"'new' is a matrix taken as it is"),
     ],
 )
-def test_what_cannot_be_compared_with_old_members_is_not_added(
-    name, new, message, rectangular, tmp_path
-):
+def test_adding_incomparable_data_raises(name, new, message, rectangular, tmp_path):
     old = {"old": pd.DataFrame(cloud(1), columns=[*"xyz"]), "older": cloud(2)}
     found = ua.compare(old, {"reference": old["old"]} if rectangular else None, distance=name)
     found.save(tmp_path / "file")
@@ -321,7 +319,7 @@ def test_what_cannot_be_compared_with_old_members_is_not_added(
         assert more["fitting"].iloc[0] > 0
 
 
-def test_names_of_columns_are_not_saved_where_no_distance_asks_for_them(tmp_path):
+def test_feature_names_are_saved_only_where_checked(tmp_path):
     names = [f"gene {i}" for i in range(5000)]
     sizes = []
     for feature_names in (None, names):
@@ -336,15 +334,15 @@ def labelled():
     return {n: ua.Dataset(v, metadata={"width": v.shape[1], "site": n}) for n, v in DATA.items()}
 
 
-def test_a_tag_of_the_metadata_is_correlated_by_its_name():
+def test_metadata_entry_is_correlated_by_name():
     result = ua.compare(labelled(), **K)
     assert result.correlate("width") == result.correlate([1, 2, 3, 4, 5])
     with pytest.raises(InputError, match=r"values='with' is not in the metadata.*mean 'width'"):
         result.correlate("with")
-    with pytest.raises(InputTypeError, match=r"must be numbers, one for each dataset"):
+    with pytest.raises(InputTypeError, match=r"must be numbers, one per dataset"):
         result.correlate("site")
     grown = result.add({"new": cloud(9)})
-    with pytest.raises(InputError, match=r"values has no number for dataset 'new'"):
+    with pytest.raises(InputError, match=r"values has no value for dataset 'new'"):
         grown.correlate("width")
 
 
@@ -369,7 +367,7 @@ def test_names_may_be_numbers_and_dates(names, texts):
     assert -1 <= grown.correlate({names[0]: 1, names[1]: 2, -1: 5}) <= 1
 
 
-def test_a_comparison_is_an_array_of_its_distances():
+def test_asarray_gives_the_distances():
     result = ua.compare(part(0, 1, 2), **K)
     assert np.array_equal(np.asarray(result), result.distances)
     assert np.asarray(result, dtype=np.float32).dtype == np.float32
@@ -381,7 +379,7 @@ def test_a_comparison_is_an_array_of_its_distances():
         iter(result)
 
 
-def test_a_notebook_shows_the_distances_and_no_markup_of_names():
+def test_html_repr_escapes_names():
     named = {"<b>x</b>": DATA["d0"], **part(1, 2)}
     shown = ua.compare(named, **K)._repr_html_()
     assert shown.startswith("<p>Comparison(les, 3 datasets)</p>")
@@ -389,13 +387,13 @@ def test_a_notebook_shows_the_distances_and_no_markup_of_names():
     assert "<b>" not in shown
 
 
-def test_few_datasets_are_shown_whole_however_long_their_names():
+def test_small_comparison_is_printed_in_full():
     result = ua.compare({f"{n} of a long name": v for n, v in DATA.items()}, **K)
     with pd.option_context("display.width", 40):
         assert all(name in str(result).splitlines()[1] for name in result.names)
 
 
-def test_many_datasets_are_cut_when_shown():
+def test_large_comparison_is_truncated():
     result = ua.compare({f"sample {i}": cloud(i, 20) for i in range(40)}, n_eigenvalues=5)
     with pd.option_context("display.width", 80):
         lines = str(result).splitlines()
@@ -406,14 +404,14 @@ def test_many_datasets_are_cut_when_shown():
 
 
 @pytest.mark.parametrize("name", ["c.csv", "c.pkl", "day.1"])
-def test_a_name_of_another_format_is_refused_with_the_way_to_a_table(name, tmp_path):
+def test_saving_with_another_suffix_raises(name, tmp_path):
     message = rf"path='.*{name}' must end in \.npz\. For a table .*to_frame\(\)\.to_csv\(path\)"
     with pytest.raises(InputError, match=message):
         ua.compare(part(0, 1), **K).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_negative_estimates_count_as_zero_in_trees_and_maps(tmp_path):
+def test_negative_estimates_are_clipped_in_embeddings(tmp_path):
     rng = np.random.default_rng(0)
     x, y, z, w = rng.normal(size=(4, 60, 2))
     clouds = {"a": x, "b": y, "c": z, "far": w + 9.0}
@@ -428,7 +426,7 @@ def test_negative_estimates_count_as_zero_in_trees_and_maps(tmp_path):
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
-def test_what_a_dataset_has_with_itself_plays_no_part_in_its_map():
+def test_diagonal_does_not_affect_embeddings():
     clouds = list(np.random.default_rng(0).normal(size=(3, 150, 3)) * [[[1]], [[1.5]], [[3]]])
     result = ua.compare(clouds, distance="crosslid")
     assert result.distances.diagonal().min() > 1

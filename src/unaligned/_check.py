@@ -1,4 +1,4 @@
-"""Leaf validators: each takes a name and a value, and returns the value or raises."""
+"""Argument validators: each takes a name and a value, and returns the value or raises."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RNGLike: TypeAlias = int | np.random.Generator | None
 
 
 def whole_number(name: str, value: object) -> int:
-    """Return `value` as an int; True, 2.0 and "2" are refused."""
+    """Return `value` as an int; True, 2.0 and "2" raise."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise InputTypeError(
             f"{name}={value!r} must be a whole number, not {type(value).__name__}."
@@ -58,7 +58,7 @@ def real_number(
 
 
 def flag(name: str, value: object) -> bool:
-    """Return `value` if it is True or False; 1, "yes" and the like are refused."""
+    """Return `value` if it is True or False; anything else raises."""
     if not isinstance(value, (bool, np.bool_)):
         raise InputTypeError(f"{name}={value!r} must be True or False.")
     return bool(value)
@@ -67,9 +67,9 @@ def flag(name: str, value: object) -> bool:
 def one_of(
     name: str, value: object, allowed: Iterable[str], also: Mapping[str, str] | None = None
 ) -> str:
-    """Return `value` if it is one of the `allowed` words, else name the nearest one.
+    """Return `value` if it is one of `allowed`, else suggest the nearest choice.
 
-    What is `also` known by another word is suggested for that.
+    `also` maps other names of the choices, which are suggested but not accepted.
     """
     choices = tuple(allowed)
     if isinstance(value, str) and value in choices:
@@ -81,15 +81,15 @@ def one_of(
 
 
 def file_path(name: str, value: object) -> Path:
-    """Return `value` as a path; None, numbers, bytes and empty text are refused."""
+    """Return `value` as a path; None, numbers, bytes and the empty string raise."""
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text:
-        raise InputTypeError(f"{name}={value!r} must be a path: text, or a pathlib.Path.")
+        raise InputTypeError(f"{name}={value!r} must be a path: a string or a pathlib.Path.")
     return Path(text)
 
 
 def suffix_of(name: str, path: object, allowed: Collection[str], remedy: str = "") -> str:
-    """Return the suffix of a path in small letters, such as `.npz`, if it is `allowed`.
+    """Return the suffix of a path in lower case, such as `.npz`, if it is `allowed`.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def suffix_of(name: str, path: object, allowed: Collection[str], remedy: str = "
 
 
 def position(what: str, name: object, names: Sequence[str]) -> int:
-    """Return where a dataset stands among others; names that were numbers may be numbers here."""
+    """Return the index of `name` in `names`, which are strings; `name` may be a number."""
     if str(name) not in names:
         near = did_you_mean(name, names)
         raise InputError(f"There is no {what} {name!r}.{near} Names: {', '.join(names)}.")
@@ -117,7 +117,7 @@ def known_options(
     allowed: Iterable[str],
     also: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse option names that `owner` does not have, naming the nearest one, as `one_of` does."""
+    """Raise for option names that `owner` does not have, suggesting the nearest one."""
     names = tuple(allowed)
     for option in options:
         if option not in names:
@@ -131,7 +131,7 @@ def known_options(
 def did_you_mean(
     value: object, choices: Iterable[str], also: Mapping[str, str] | None = None
 ) -> str:
-    """Return ' Did you mean ...?' for the choice nearest to `value`, or nothing.
+    """Return ' Did you mean ...?' for the choice nearest to `value`, or an empty string.
 
     Examples
     --------
@@ -144,10 +144,10 @@ def did_you_mean(
 
 
 def root_seed(rng: RNGLike) -> int:
-    """Turn the `rng` argument (SPEC 7: None, int, Generator) into one whole number.
+    """Return the root seed of an `rng` argument (SPEC 7: None, int, Generator).
 
-    None stands for 0, a departure from SPEC 7: a signature is then a function of the data
-    and the recipe alone, so caches agree between runs.
+    None means 0, a departure from SPEC 7: a signature is then a function of the data and the
+    recipe alone, so caches agree between runs.
     """
     if rng is None:
         return 0
@@ -162,6 +162,6 @@ def root_seed(rng: RNGLike) -> int:
 
 
 def shape_of(value: Any) -> str:
-    """Describe a value's type and shape for an error message."""
+    """Return the type and shape of a value, for error messages."""
     shape = getattr(value, "shape", None)
     return f"{type(value).__name__}{'' if shape is None else f' of shape {tuple(shape)}'}"

@@ -1,4 +1,4 @@
-"""Frozen settings that nest, seen from outside as one flat list of options."""
+"""Conversion between nested frozen settings and flat keyword options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Settings = TypeVar("Settings")
 
 @cache
 def option_names(settings: type) -> tuple[str, ...]:
-    """Return the names of all options, those of nested settings among them."""
+    """Return the names of all options, including those of nested settings."""
     return tuple(
         option
         for name, nested in _layout(settings)
@@ -23,19 +23,19 @@ def option_names(settings: type) -> tuple[str, ...]:
 
 
 def from_options(settings: type[Settings], options: Mapping[str, Any]) -> Settings:
-    """Return the settings that these flat options describe; names they lack are passed over."""
+    """Return settings built from flat options; missing names keep their defaults."""
     arguments: dict[str, Any] = {}
     for name, nested in _layout(settings):  # type: ignore[arg-type]
         if nested is not None:
             arguments[name] = from_options(nested, options)
         elif name in options:
-            value = options[name]  # NumPy's numbers could not be written to a file
+            value = options[name]  # NumPy scalars cannot be written to JSON
             arguments[name] = value.item() if isinstance(value, np.generic) else value
     return settings(**arguments)
 
 
 def to_options(settings: Any) -> dict[str, Any]:
-    """Return the settings as flat options, the inverse of `from_options`."""
+    """Return settings as flat options, the inverse of `from_options`."""
     options: dict[str, Any] = {}
     for name, nested in _layout(type(settings)):  # type: ignore[arg-type]
         value = getattr(settings, name)
@@ -45,7 +45,7 @@ def to_options(settings: Any) -> dict[str, Any]:
 
 @cache
 def _layout(settings: Any) -> tuple[tuple[str, type | None], ...]:
-    """Return the name of every field, and the class of those that are settings themselves."""
+    """Return (name, class) of every field; the class is None unless the field is settings."""
     return tuple(
         (field.name, field.default_factory if is_dataclass(field.default_factory) else None)
         for field in fields(settings)

@@ -1,4 +1,4 @@
-"""signature(), distance(), compare(): the public verbs."""
+"""The public functions signature(), distance() and compare()."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from . import _check, _settings
 from ._check import RNGLike
 from .cache import Cache
 from .data.dataset import Dataset
+from .defaults import GAMMA, TOL
 from .engine import EngineLike, resolve_engine
 from .errors import InputTypeError, OptionError
 from .execution import between, describe_all, fill
@@ -35,9 +36,9 @@ def signature(
     data: DataLike,
     *,
     n_eigenvalues: int | None = None,
-    gamma: float | str = 1e-8,
+    gamma: float | str = GAMMA,
     solver: Any = "auto",
-    tol: float = 1e-4,
+    tol: float = TOL,
     rng: RNGLike = None,
     engine: EngineLike = None,
     progress: bool | None = None,
@@ -45,27 +46,28 @@ def signature(
 ) -> Signature:
     """Return the log-Euclidean signature of one dataset.
 
-    Compute it once, compare it with any other signature of the same recipe.
+    Compute it once and compare it with any other signature of the same recipe.
 
     Parameters
     ----------
     data
-        Anything array-like, rows are samples; a path; or a `Dataset` of any kind.
+        Array-like with samples in rows, a path, or a `Dataset`.
     n_eigenvalues
         K; None means min(200, N).
     gamma
-        γ of log(λ + γ): what lies below counts as noise. `"auto"` reads it off the spectrum.
+        γ of log(λ + γ): eigenvalues below it count as noise. `"auto"` chooses it from the
+        spectrum.
     solver
         `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, or a solver with its own
         settings.
     tol
-        The wanted 2-norm of the error of the K values.
+        Wanted 2-norm of the error of the K values.
     rng
         Seed or generator; None always gives the same values for the same data.
     engine
-        Where it is computed, as in `compare`. Data that is read by blocks is spread over it.
+        Where to compute, as in `compare`. Data read by blocks is distributed over it.
     progress
-        Show a bar while blocks are read; None shows one only on a terminal.
+        Show a progress bar; None shows one on a terminal only.
     **options
         `sketch_size`, `bandwidth`, `bandwidth_factor`, `metric`, `n_neighbors`, `robust`,
         `memory_limit`, `preprocess`, `nan_policy`.
@@ -86,11 +88,11 @@ def signature(
 
 
 def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, SignatureSettings]:
-    """Return the dataset and the settings that flat options of `signature` describe."""
+    """Return the dataset and the settings for flat options of `signature`."""
     rest = dict(options)
     dataset = as_dataset(data, None, data_options(rest))
     if isinstance(dataset, Signature):
-        raise InputTypeError("data is a Signature already; there is nothing to compute.")
+        raise InputTypeError("data is a Signature already; pass the points it was computed from.")
     _check.known_options("signature()", rest, _settings.option_names(SignatureSettings))
     return dataset, _settings.from_options(SignatureSettings, rest)
 
@@ -108,7 +110,7 @@ def distance(
     Parameters
     ----------
     a, b
-        Anything array-like, a path, a `Dataset`, or a `Signature` computed before.
+        Array-like, a path, a `Dataset`, or a `Signature`.
     distance
         A name (see `unaligned distances`), or a callable of two arrays.
     rng
@@ -135,7 +137,7 @@ def distance(
     if first == second:
         first, second = "a", "b"
     if not options.keys().isdisjoint(("engine", "subsample", "cache")):
-        # One pair only: within a collection of two, d(a, a) and d(b, b) would be worked out too.
+        # As rectangular comparison: a square one would also compute d(a, a) and d(b, b).
         pair = {first: a}, {second: b}
         found = compare(*pair, distance=distance, rng=rng, progress=False, **options)
         return float(found.distances[0, 0])
@@ -167,25 +169,25 @@ def compare(
     datasets
         A dict of name -> data, or a list; each anything that `distance` takes.
     references
-        A second collection: then the result is rectangular, datasets × references.
+        A second collection; the result is then rectangular, datasets × references.
     distance
         A name, a `Distance` with its settings, or a callable of two arrays.
     n_jobs
-        How many datasets, or pairs, at a time; None is 1 (with processes: all cores), -1 all
-        cores. BLAS threads are shared out.
+        Number of datasets, or pairs, at a time; None is 1 (with processes: all cores), -1 all
+        cores. BLAS threads are divided among them.
     engine
         Where the work runs: None for threads of this process, `"processes"`, a
-        `dask.distributed.Client`, or the address of a Dask scheduler. The answer is the same.
+        `dask.distributed.Client`, or the address of a Dask scheduler. The result is the same.
     rng
         Seed or generator; None always gives the same values for the same data.
     progress
-        Show a bar; None shows one only on a terminal.
+        Show a progress bar; None shows one on a terminal only.
     subsample
         Compare at a common size, which removes the bias of unequal sample sizes: a number of
         rows, or `"common"` for the size of the smallest dataset.
     cache
-        A folder (or a `Cache`) where every finished signature is kept, and found again by the
-        content of the data and the settings; None keeps nothing.
+        A folder (or a `Cache`) that keeps finished signatures, looked up by the content of the
+        data and the settings; None keeps nothing.
     **options
         Options of the distance; `preprocess` and `nan_policy` for all datasets.
 

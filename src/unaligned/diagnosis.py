@@ -1,4 +1,4 @@
-"""What a spectrum looks like, and which γ and K that suggests: diagnose()."""
+"""diagnose(): the decay of a spectrum, and the γ and K it suggests."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What a spectrum looks like and what that suggests.
+    """The decay of a spectrum, and the γ and K it suggests.
 
     Attributes
     ----------
     signature
-        The signature that was looked at.
+        The signature.
     above_gamma, above_floor
-        How many of its K eigenvalues are above γ, and above what rounding leaves.
+        Number of eigenvalues above γ, and above the rounding floor.
     floor
-        The size below which an eigenvalue is rounding.
+        Eigenvalues below it are rounding error.
     knee
         Where the ratios λᵢ/λᵢ₊₁ drop, or None.
     gamma, gamma_reason
@@ -46,7 +46,7 @@ class Diagnosis:
     n_eigenvalues, n_eigenvalues_reason
         A suggested K, and why.
     sensitivity
-        With a second dataset: LES between the two as γ, K and σ² vary, one row per variation.
+        LES to the second dataset as γ, K and σ² vary, one row per variation; or None.
     """
 
     signature: Signature
@@ -93,18 +93,18 @@ class Diagnosis:
 def diagnose(
     data: DataLike, other: DataLike | None = None, *, rng: RNGLike = None, **options: Any
 ) -> Diagnosis:
-    """Return how the spectrum of a dataset decays, and which γ and K that suggests.
+    """Return how the spectrum of a dataset decays, and the γ and K this suggests.
 
     Parameters
     ----------
     data
-        What `signature` takes.
+        As in `signature`.
     other
-        A second dataset: then LES between the two is shown as γ, K and σ² vary.
+        A second dataset: also tabulate LES between the two as γ, K and σ² vary.
     rng
         Seed or generator.
     **options
-        What `signature` takes.
+        As in `signature`.
 
     Examples
     --------
@@ -144,9 +144,9 @@ def _sensitivity(
     import pandas as pd
 
     k = settings.n_eigenvalues or default_eigenvalues([first, second], settings.kernel)
-    # The smallest γ asks most of the solver; larger ones reuse its eigenvalues.
+    # The smallest γ needs the most accurate eigenvalues; larger ones reuse them.
     gamma = GAMMAS[1] if settings.gamma == "auto" else float(settings.gamma)
-    # A hundredth is plenty for a table; at γ=1e-10 rounding alone would break a finer tol.
+    # 0.01 is enough for a table; at γ=1e-10 rounding alone would exceed a smaller tol.
     tol = max(settings.tol, 1e-2)
     base = replace(settings, n_eigenvalues=k, gamma=min(gamma, GAMMAS[0]), tol=tol)
     pair = [compute_signature(dataset, base, seed) for dataset in (first, second)]

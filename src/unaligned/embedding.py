@@ -1,4 +1,4 @@
-"""What a matrix of distances says: maps, trees, aggregates, correlations."""
+"""Embedding, clustering, aggregation and correlation of a distance matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINKAGES = ("average", "single", "complete", "weighted")
 def embed(
     distances: FloatArray, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
 ) -> FloatArray:
-    """Return coordinates whose mutual distances resemble a matrix of distances.
+    """Return coordinates that approximate a distance matrix.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def embed(
     n_components
         The number of coordinates.
     rng
-        The start of `metric-mds`; the others are deterministic.
+        Seed of `metric-mds`; the other methods are deterministic.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def embed(
     n = distances.shape[0]
     if k >= n:
         raise InputError(
-            f"n_components={k} needs more than {k} datasets; there are {n}. Ask for fewer."
+            f"n_components={k} needs more than {k} datasets; there are {n}. Lower n_components."
         )
     if method == "mds":
         return classical_mds(distances, k)
@@ -65,10 +65,9 @@ def embed(
 
 
 def symmetrised(distances: FloatArray) -> FloatArray:
-    """Return distances as maps and trees need them: symmetric, none below 0, 0 of itself, (n, n).
+    """Return the mean of both directions, clipped at 0, with a zero diagonal, (n, n).
 
-    The mean of both directions. Unbiased estimates may be negative, which means 0; `crosslid` of
-    a dataset with itself is not 0, which no map can show.
+    Unbiased estimates may be negative, and `crosslid` of a dataset with itself is not 0.
 
     Examples
     --------
@@ -104,16 +103,15 @@ def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
 def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     """Return the leading diffusion coordinates of a matrix of distances (Section 5.2).
 
-    Eqs. 1-4 as for points, the coordinates being the right eigenvectors of the row-stochastic
-    operator, each times its eigenvalue, the constant one left out. A collection has tens of
-    datasets where a dataset has thousands of points, so σ² is twice the median of the
-    off-diagonal squares: with the zero diagonal in, few datasets would get too small a scale.
-    O(n³) time.
+    Eqs. 1-4 as for points; the coordinates are the right eigenvectors of the row-stochastic
+    operator times their eigenvalues, without the constant one. Departure from the paper: σ² is
+    twice the median of the off-diagonal squares, because the zero diagonal would make the scale
+    of a few datasets too small. O(n³) time.
 
     Examples
     --------
     >>> line = np.abs(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]))
-    >>> np.argsort(diffusion_map(line, 1).ravel())  # 0 and 1 stand together
+    >>> np.argsort(diffusion_map(line, 1).ravel())  # 0 and 1 are close
     array([0, 1, 2])
     """
     pairs = distances[np.triu_indices_from(distances, k=1)] ** 2
@@ -123,10 +121,10 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     affinity = np.exp(-(distances**2) / scale)
     operator = DiffusionOperator(MatrixOperator(affinity))
     root_degree = 1.0 / (operator.scaling * affinity.sum(axis=1))
-    # The constant one is known, and taken out before: with clusters far apart the eigenvalue 1
-    # is multiple, and what `eigh` returns for it need not be constant.
+    # Deflate the constant eigenvector: with distant clusters the eigenvalue 1 is multiple, and
+    # `eigh` need not return the constant one.
     first = root_degree / np.linalg.norm(root_degree)
-    # All eigenvalues lie in [-1, 1]: 1 - 3 puts it last.
+    # All eigenvalues lie in [-1, 1], so subtracting 3 puts it last.
     eigenvalues, U = np.linalg.eigh(operator.to_dense() - 3.0 * np.outer(first, first))
     leading = np.arange(eigenvalues.size - 1, eigenvalues.size - 1 - n_components, -1)
     return _with_fixed_signs(eigenvalues[leading] * U[:, leading] / root_degree[:, None])
@@ -153,9 +151,9 @@ def linkage(distances: FloatArray, method: str = "average") -> FloatArray:
 
     if method in ("ward", "centroid", "median"):
         raise InputError(
-            f"method={method!r} is right for Euclidean distances only, which these need not "
-            "be. Take 'average', or 'complete' for compact clusters; for 'les', which is "
-            "Euclidean, SciPy's linkage of the signatures' values does it."
+            f"method={method!r} is valid for Euclidean distances only. Use 'average', or "
+            "'complete' for compact clusters; for 'les', which is Euclidean, use SciPy's linkage "
+            "of the signatures' values."
         )
     _check.one_of("method", method, LINKAGES)
     if len(distances) < 2:
@@ -165,7 +163,7 @@ def linkage(distances: FloatArray, method: str = "average") -> FloatArray:
 
 
 def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
-    r"""Return how unlike all references each dataset is, one number per row (Section 5.3).
+    r"""Return the dissimilarity of each dataset to all references, (n,) (Section 5.3).
 
     .. math:: \mathcal{A}(\{d(X^{(\ell)}, X')\}_{\ell=1}^n)
 
@@ -188,18 +186,18 @@ def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
 
 
 def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pearson") -> float:
-    """Return the correlation of distances with differences of a number known of each dataset.
+    """Return the correlation of distances with differences of a value per dataset.
 
     Over all pairs i < j, of the distance and :math:`|v_i - v_j|`, such as the time between two
-    samplings in Section 5.2. Pairs that share a dataset are not independent: this measures
-    agreement, and no p-value belongs to it.
+    samples in Section 5.2. Pairs that share a dataset are dependent, so the usual p-value of a
+    correlation does not apply.
 
     Parameters
     ----------
     distances
         Shape (n, n), symmetric.
     values
-        Shape (n,): the number v of each dataset.
+        Shape (n,).
     method
         `"pearson"`, or `"spearman"` (of ranks).
 
@@ -217,29 +215,30 @@ def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pears
     first, second = distances[i, j], np.abs(numbers[i] - numbers[j])
     for name, constant in (("distances", first), ("differences of values", second)):
         if np.ptp(constant) == 0:
-            raise InputError(f"All {name} are equal ({constant[0]:g}), so no correlation exists.")
+            raise InputError(
+                f"All {name} are equal ({constant[0]:g}); the correlation is undefined."
+            )
     if method == "spearman":
         first, second = rankdata(first), rankdata(second)
-    # To scale: the squares of very large or small numbers are no numbers.
+    # Scaled, because squares of very large or small numbers over- or underflow.
     return float(np.corrcoef(first / first.max(), second / second.max())[0, 1])
 
 
 def _numbers(values: npt.ArrayLike, n: int) -> FloatArray:
-    """Return one finite number for each of n datasets, n being at least 3."""
+    """Return one finite number per dataset; n must be at least 3."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputTypeError(
-            f"values={values!r} must be numbers, one for each dataset. "
-            "Turn dates into days, and categories into nothing: they have no difference."
+            f"values={values!r} must be numbers, one per dataset. Convert dates to days; "
+            "categorical values are not supported."
         ) from None
     if numbers.shape != (n,):
         raise InputError(
-            f"values must be one number for each of the {n} datasets; shape {numbers.shape} "
-            "arrived."
+            f"values must have one number for each of the {n} datasets; got shape {numbers.shape}."
         )
     if not np.all(np.isfinite(numbers)):
-        raise InputError("values must be finite; there is NaN or infinity among them.")
+        raise InputError("values must be finite; it contains NaN or infinity.")
     if n < 3:
         raise InputError(f"A correlation needs at least 3 datasets; there are {n}.")
     return numbers
@@ -251,9 +250,9 @@ def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArr
     from sklearn.manifold import MDS
 
     if not distances.any():
-        return np.zeros((distances.shape[0], n_components))  # SMACOF would divide by their sum
+        return np.zeros((distances.shape[0], n_components))  # SMACOF divides by their sum
 
-    # scikit-learn is renaming these options; ask for what this version calls them.
+    # scikit-learn is renaming these options.
     known = signature(MDS).parameters
     options = (
         {"metric": "precomputed"} if "metric_mds" in known else {"dissimilarity": "precomputed"}
@@ -265,7 +264,7 @@ def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArr
 
 
 def _with_fixed_signs(coordinates: FloatArray) -> FloatArray:
-    """Make the largest entry of each column positive: signs are arbitrary, pictures are not."""
+    """Make the largest entry of each column positive, so that plots are reproducible."""
     largest = np.abs(coordinates).argmax(axis=0)
     signs = np.sign(coordinates[largest, np.arange(coordinates.shape[1])])
     return coordinates * np.where(signs == 0, 1.0, signs)

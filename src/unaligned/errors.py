@@ -1,28 +1,28 @@
-"""Everything that `unaligned` raises or warns.
+"""Exceptions and warnings of `unaligned`.
 
 The tree::
 
     UnalignedError
-    ├── InputError (ValueError)          an argument or a dataset breaks a rule
-    │   ├── InputTypeError (TypeError)   it is of a type that cannot be read
-    │   ├── DegenerateDataError          the data has no geometry to compare
-    │   ├── OptionError                  an option that does not exist
+    ├── InputError (ValueError)          an invalid argument or dataset
+    │   ├── InputTypeError (TypeError)   an unsupported type
+    │   ├── DegenerateDataError          data without geometry, such as equal points
+    │   ├── OptionError                  an unknown option
     │   └── FileError                    a file that cannot be read or written
-    ├── RecipeMismatchError              two signatures that were made differently
-    ├── NotApplicableError               a distance that cannot say anything here
-    ├── NumericalError                   a computation that broke down
-    ├── StoreError                       a store that another process holds, or a full disk
-    ├── EngineError (RuntimeError)       workers that were lost, and the work with them
-    └── MissingExtraError (ImportError)  an optional package is not installed
+    ├── RecipeMismatchError              signatures with different recipes
+    ├── NotApplicableError               a distance that does not apply to the data
+    ├── NumericalError                   a numerical failure
+    ├── StoreError                       a locked store, or a full disk
+    ├── EngineError (RuntimeError)       lost workers
+    └── MissingExtraError (ImportError)  a missing optional package
 
     UnalignedWarning (UserWarning)
-    ├── DataWarning                      rows dropped or set aside, or values of another kind
-    ├── SampleSizeWarning                sizes so different that LES is biased
-    ├── AccuracyWarning                  `tol` was not reached; the bound says by how much
-    └── IndefiniteWarning                the affinity is not positive semi-definite
+    ├── DataWarning                      dropped rows, or suspicious values
+    ├── SampleSizeWarning                sample sizes that bias LES
+    ├── AccuracyWarning                  `tol` was not reached
+    └── IndefiniteWarning                an affinity that is not positive semi-definite
 
 Every message names the argument, what arrived, the rule and the remedy. Warnings point at the
-line outside of this package that led to them (`warn`).
+nearest line outside this package (`warn`).
 """
 
 import sys
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number of things.
+    """Return a count with its noun.
 
     >>> counted(1, "row"), counted(2, "row"), counted(0, "entry", "entries")
     ('1 row', '2 rows', '0 entries')
@@ -64,15 +64,15 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 class UnalignedError(Exception):
-    """Root of every error of this package."""
+    """Base class of all errors of this package."""
 
 
 class InputError(UnalignedError, ValueError):
-    """An argument or a dataset breaks a rule."""
+    """An argument or a dataset is invalid."""
 
 
 class InputTypeError(InputError, TypeError):
-    """An argument is of a type that cannot be read."""
+    """An argument has an unsupported type."""
 
 
 class DegenerateDataError(InputError):
@@ -80,31 +80,31 @@ class DegenerateDataError(InputError):
 
 
 class OptionError(InputError):
-    """An option that the distance or the solver does not have."""
+    """The distance or the solver has no such option."""
 
 
 class FileError(InputError):
-    """A file that cannot be read or written."""
+    """A file cannot be read or written."""
 
 
 class RecipeMismatchError(UnalignedError):
-    """Two signatures were made with settings that do not allow a comparison."""
+    """Two signatures have recipes that cannot be compared."""
 
 
 class NotApplicableError(UnalignedError):
-    """A distance cannot say anything about these datasets."""
+    """A distance does not apply to these datasets."""
 
 
 class NumericalError(UnalignedError):
-    """A computation broke down for numerical reasons."""
+    """A computation failed numerically."""
 
 
 class StoreError(UnalignedError):
-    """A store could not be used just now: another process holds it, or the disk is full."""
+    """A store is locked by another process, or the disk is full."""
 
 
 class EngineError(UnalignedError, RuntimeError):
-    """Workers were lost, and the work with them."""
+    """Workers were lost before they finished."""
 
 
 class MissingExtraError(UnalignedError, ImportError):
@@ -115,16 +115,16 @@ class MissingExtraError(UnalignedError, ImportError):
             f"{purpose} needs the package {package!r}, which is not installed. "
             f"Install it with: pip install 'unaligned[{extra}]'"
         )
-        self._made_of = (package, extra, purpose)
+        self._arguments = (package, extra, purpose)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._made_of  # else pickle would give the message as the package
+        return type(self), self._arguments  # the default would pass the message as `package`
 
 
 def required(module: str, extra: str, purpose: str, *, package: str | None = None) -> Any:
-    """Return an optional module, or say which extra brings it.
+    """Import an optional module, or raise an error that names the extra to install.
 
-    What pip calls it is the `package`, where that is not the module's own name.
+    `package` is the distribution's name where it differs from the module's.
 
     Examples
     --------
@@ -141,11 +141,11 @@ not installed. Install it with: pip install 'unaligned[formats]'
 
 
 class UnalignedWarning(UserWarning):
-    """Root of every warning of this package."""
+    """Base class of all warnings of this package."""
 
 
 class DataWarning(UnalignedWarning):
-    """Rows were dropped or set aside, or values look like those of another kind."""
+    """Rows were dropped, or values look like another kind of data."""
 
 
 class SampleSizeWarning(UnalignedWarning):
@@ -153,7 +153,7 @@ class SampleSizeWarning(UnalignedWarning):
 
 
 class AccuracyWarning(UnalignedWarning):
-    """The wanted accuracy was not reached; the error bound says what was."""
+    """`tol` was not reached; the error bound says what was."""
 
 
 class IndefiniteWarning(UnalignedWarning):
@@ -162,12 +162,12 @@ class IndefiniteWarning(UnalignedWarning):
 
 Note: TypeAlias = tuple[str, type[UnalignedWarning]]
 
-# Where warnings of this thread go instead of to the user, who is elsewhere.
+# Where warnings of this context are collected, to be issued in the caller's process.
 _NOTES: ContextVar[list[Note] | None] = ContextVar("_NOTES", default=None)
 
 
 def warn(message: str, category: type[UnalignedWarning]) -> None:
-    """Warn at the nearest line outside of this package, however deep inside it happens."""
+    """Issue a warning that points at the nearest line outside this package."""
     notes = _NOTES.get()
     if notes is not None:
         notes.append((message, category))
@@ -181,7 +181,7 @@ def warn(message: str, category: type[UnalignedWarning]) -> None:
 
 @contextmanager
 def collected() -> Iterator[list[Note]]:
-    """Collect what this thread warns of, to be repeated where the user is.
+    """Collect the warnings of this context instead of issuing them.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def collected() -> Iterator[list[Note]]:
 
 @contextmanager
 def about(label: str) -> Iterator[None]:
-    """Say of which dataset an `InputError` speaks.
+    """Prefix the message of an `InputError` with the dataset it is about.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def about(label: str) -> Iterator[None]:
 
 
 def repeat(notes: Iterable[Note], before: set[Note]) -> None:
-    """Warn of what was collected elsewhere, but not of what was said before."""
+    """Issue collected warnings, each once; `before` holds those already issued."""
     for note in notes:
         if note not in before:
             before.add(note)

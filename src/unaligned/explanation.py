@@ -1,4 +1,4 @@
-"""Which eigenvalues a distance comes from."""
+"""The contribution of each part of the spectrum to a distance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Decade(NamedTuple):
 
 
 def contributions(first: Signature, second: Signature) -> FloatArray:
-    """Return what each eigenvalue adds to Eq. 11 [eq:lesdist], (K,): the squared differences.
+    """Return the squared differences of two signatures, (K,), the terms of Eq. 11 [eq:lesdist].
 
     Their sum is the squared LES distance. O(K).
 
@@ -38,7 +38,7 @@ def contributions(first: Signature, second: Signature) -> FloatArray:
 
 
 def decades(first: Signature, second: Signature) -> list[Decade]:
-    """Return how much of the squared LES distance each power of ten of the spectrum explains.
+    """Return the share of each power of ten of the spectrum in the squared LES distance.
 
     An eigenvalue belongs to the decade of the geometric mean of the two λᵢ + γ. Shares sum to 1;
     where the distance is 0 they are all 0.
@@ -61,6 +61,6 @@ def decades(first: Signature, second: Signature) -> list[Decade]:
 
 
 def _exponents(logarithms: FloatArray) -> IndexArray:
-    """Return e of 10^(e - 1) < x <= 10^e; λ₁ + γ is a trifle above 1 and belongs below it."""
+    """Return e of 10^(e - 1) < x <= 10^e; λ₁ + γ, slightly above 1, gets e = 0."""
     exponents: IndexArray = np.ceil(logarithms / np.log(10.0) - 1e-6).astype(np.int64)
     return exponents

@@ -1,4 +1,4 @@
-"""Comparison: the distances, and everything one does with them."""
+"""Comparison: the result of `compare`."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ class Comparison:
     Attributes
     ----------
     names, reference_names
-        What the rows and the columns are; the same where the comparison is square.
+        Names of the rows and the columns; equal where the comparison is square.
     distances
         Shape (n, n) or (n, m).
     error_bounds
-        Of the same shape: the true distance is no further away than this. NaN where the
-        distance has no bound.
+        Same shape: a bound on the error of each distance; NaN where there is none.
     distance
-        The distance with all its settings; None after loading one that could not be saved.
+        The distance with its settings; None after loading one that could not be saved.
     distance_name, options
-        The same as words and numbers, which every file holds.
+        Its name and flat options, as files hold them.
     seed
         The root seed that `rng` gave.
     preparation
-        What was done to all datasets before: `preprocess`, `nan_policy`, `subsample`.
+        What was applied to all datasets: `preprocess`, `nan_policy`, `subsample`.
     is_square
         Whether the datasets were compared with each other, not with references.
     metadata
@@ -97,7 +96,7 @@ class Comparison:
     def __getitem__(self, key: Name) -> pd.Series[float]: ...
 
     def __getitem__(self, key: Name | tuple[Name, ...]) -> float | pd.Series[float]:
-        """Return one distance, `c["a", "b"]`, or a row of them as a Series, `c["a"]`."""
+        """Return one distance, `c["a", "b"]`, or a row as a Series, `c["a"]`."""
         if not isinstance(key, tuple):
             return self.to_frame().iloc[_check.position("row", key, self.names)]
         if len(key) != 2:
@@ -106,10 +105,10 @@ class Comparison:
         column = _check.position("column", key[1], self.reference_names)
         return float(self.distances[row, column])
 
-    __iter__ = None  # else Python would count rows, since a name may be a number
+    __iter__ = None  # names may be numbers, so the default iteration would be wrong
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Return `distances`, so that NumPy takes a comparison for its matrix."""
+        """Return `distances`, so that `np.asarray(comparison)` works."""
         return np.array(self.distances, dtype=dtype, copy=copy)
 
     def to_frame(self) -> pd.DataFrame:
@@ -126,12 +125,12 @@ class Comparison:
         engine: EngineLike = None,
         progress: bool | None = None,
     ) -> Comparison:
-        """Return a comparison with more datasets; nothing that is known is computed again.
+        """Return a comparison with more datasets, computing only what is new.
 
         Parameters
         ----------
         datasets
-            A dict of name -> data, with names that are not there yet.
+            A dict of new name -> data.
         n_jobs, engine, progress
             As in `compare`.
 
@@ -153,7 +152,7 @@ class Comparison:
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
     ) -> FloatArray:
-        """Return a map of the datasets, (n, n_components); see `unaligned.embedding.embed`."""
+        """Return coordinates of the datasets, (n, n_components); see `embedding.embed`."""
         from .embedding import embed  # upward, at call time only
 
         return embed(self._square("embed"), method, n_components, rng=rng)
@@ -165,7 +164,7 @@ class Comparison:
         return linkage(self._square("linkage"), method)
 
     def aggregate(self, how: str = "mean") -> pd.Series[float]:
-        """Return how unlike the references each dataset is; see `embedding.aggregate`.
+        """Return the dissimilarity of each dataset to the references; see `embedding.aggregate`.
 
         Examples
         --------
@@ -183,18 +182,18 @@ class Comparison:
 
         if self.is_square:
             raise InputError(
-                "aggregate() sums up distances to references: write compare(datasets, references)."
+                "aggregate() needs distances to references. Use compare(datasets, references)."
             )
         return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
 
     def correlate(self, values: Any, method: str = "pearson") -> float:
-        """Return how distances agree with differences of a number; see `embedding.correlate`.
+        """Return the correlation of distances with differences of a value per dataset.
 
         Parameters
         ----------
         values
-            The number of each dataset, such as its time: a dict or a Series by name, a
-            sequence in the order of `names`, or the name of an entry of the metadata.
+            One number per dataset, such as its time: a dict or Series by name, a sequence in
+            the order of `names`, or the name of a metadata entry.
         method
             `"pearson"` or `"spearman"`.
 
@@ -215,7 +214,7 @@ class Comparison:
         return correlate(square, values_of(values, self.names, self.metadata), method)
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
-        """Draw the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""
+        """Plot the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""
         from . import figures  # upward, at call time only
 
         return figures.draw(self, kind, **options)
@@ -228,20 +227,20 @@ class Comparison:
         tags: Any = None,
         command: str | None = None,
     ) -> None:
-        """Write one HTML file that shows all of it, works offline and can be sent by mail.
+        """Write a self-contained HTML report.
 
         Parameters
         ----------
         path
-            Where to, `.html` or `.htm`; a file that is there is replaced, as a whole.
+            The file, `.html` or `.htm`; an existing one is replaced atomically.
         title
-            The heading; None says what was compared.
+            The heading; None describes the comparison.
         tags
-            What is known of the datasets, to colour by and to correlate with: a dict of
-            dataset -> {tag: value} or of tag -> values, or a DataFrame by dataset. None takes
-            the datasets' own metadata, without what is the same for all.
+            Values to colour by and to correlate with: a dict of dataset -> {tag: value} or of
+            tag -> values, or a DataFrame by dataset. None takes the datasets' metadata,
+            without entries that are constant.
         command
-            The command that made it, shown at the end; None shows the call in Python.
+            The shell command, shown at the end; None shows the Python call.
 
         Examples
         --------
@@ -261,14 +260,14 @@ class Comparison:
         write_report(self, path, title=title, tags=tags, command=command)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it with its descriptors to one `.npz` file, atomically and without pickle."""
+        """Write the comparison with its descriptors to a `.npz` file, without pickle."""
         from .serialization import write_comparison  # upward, at call time only
 
         write_comparison(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Comparison:
-        """Read a comparison that `save` wrote."""
+        """Read a comparison written by `save`."""
         from .serialization import read_comparison  # upward, at call time only
 
         return read_comparison(path)
@@ -279,7 +278,7 @@ class Comparison:
         if not self.is_square:
             raise InputError(
                 f"{what}() needs distances within one collection; this comparison is "
-                f"{self._shape(' against ')}. Compare them all in one collection."
+                f"{self._shape(' against ')}. Compare all datasets in one collection."
             )
         return symmetrised(self.distances)
 
@@ -292,10 +291,10 @@ class Comparison:
         return rows if self.is_square else f"{rows}{times}{columns}"
 
     def __str__(self) -> str:
-        frame = self.to_frame().round(4)  # pandas cuts a large one, and few long names too
+        frame = self.to_frame().round(4)  # pandas truncates wide tables
         return f"{self!r}\n{frame.to_string() if max(frame.shape) <= 12 else frame}"
 
     def _repr_html_(self) -> str:
-        """Return the distances as a table for notebooks; of many the first and the last."""
+        """Return the distances as a table for notebooks, truncated beyond 20 rows or columns."""
         table = self.to_frame().round(4).to_html(max_rows=20, max_cols=20)
         return f"<p>{html.escape(repr(self))}</p>{table}"

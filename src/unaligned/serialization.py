@@ -1,4 +1,4 @@
-"""A comparison as a file: what of it is written, and how it is put together again."""
+"""Comparison to and from a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .result import Comparison
 from .spectra.signature import Signature
 
 _FORMAT = "unaligned-comparison"
-_TABLE = " For a table of the distances write comparison.to_frame().to_csv(path)."
+_TABLE = " For a table of the distances use comparison.to_frame().to_csv(path)."
 
 
 def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write a comparison and its descriptors to one file; see `Comparison.save`."""
+    """Write a comparison and its descriptors to one file."""
     arrays = {"distances": comparison.distances, "error_bounds": comparison.error_bounds}
     signatures: list[Any] = []
     descriptors: list[Any] = []
@@ -57,12 +57,12 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
 
 
 def read_comparison(path: str | os.PathLike[str]) -> Comparison:
-    """Return the comparison that `write_comparison` wrote; see `Comparison.load`."""
+    """Read a comparison written by `write_comparison`."""
     header, arrays = read_archive(path, _FORMAT)
     try:
         return _from_parts(header, arrays)
     except (KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{os.fspath(path)!r} lacks a part of a comparison: {error}.") from error
+        raise FileError(f"{os.fspath(path)!r} is not a complete comparison: {error}.") from error
 
 
 def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
@@ -76,7 +76,7 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
     if method is not None:
         for number, (side, name, keys, *known) in enumerate(header.get("descriptors", ())):
             stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
-            if known:  # files of before have none
+            if known:  # absent in the first files of 0.1.0
                 facts[side][name] = Facts.from_header(known[0])
     return Comparison(
         names=tuple(header["names"]),
@@ -91,16 +91,17 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         preparation=_restored(header["preparation"]),
         _descriptors=stores["row"],
         _references=stores["column"],
-        metadata=header.get("metadata", {}),  # files of before have none
+        metadata=header.get("metadata", {}),  # absent in the first files of 0.1.0
         _facts=facts["row"],
         _reference_facts=facts["column"],
     )
 
 
 def _kept_facts(method: Distance, facts: Facts) -> dict[str, Any]:
-    """Return what must be known of a dataset that others are compared with later.
+    """Return the facts that later comparisons need.
 
-    Names of 30,000 genes would outweigh most descriptors; few distances ask for them.
+    Feature names are kept only where the distance checks them: 30,000 gene names would
+    outweigh most descriptors.
     """
     forgotten = {} if method.same_features else {"feature_names": None}
     return {**facts.to_header(), **forgotten}

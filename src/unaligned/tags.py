@@ -1,4 +1,4 @@
-"""Tags: what is known of each dataset besides its values, such as its day or its tissue."""
+"""Tags: annotations of datasets, such as day or tissue."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TagValue: TypeAlias = float | str | None
 
 @dataclass(frozen=True)
 class Tag:
-    """One tag of all datasets: numbers, or words that stand for groups; None where unknown.
+    """One annotation of all datasets: numbers, or strings naming groups; None where missing.
 
     Attributes
     ----------
     name
-        What it is called, such as `day`.
+        Such as `day`.
     values
-        One for each dataset, in their order.
+        One per dataset, in order.
     """
 
     name: str
@@ -33,29 +33,29 @@ class Tag:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether all values that are known are numbers, and there is one."""
+        """Whether all known values are numbers, and there is at least one."""
         known = [value for value in self.values if value is not None]
         return bool(known) and not any(isinstance(value, str) for value in known)
 
     @property
     def is_constant(self) -> bool:
-        """Whether all datasets have the same value, which tells none from another."""
+        """Whether all datasets have the same value."""
         return len(set(self.values)) == 1
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The smallest and the largest number."""
+        """The smallest and the largest value."""
         known = [float(value) for value in self.values if value is not None]
         return min(known), max(known)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The different words, in the order in which they come."""
+        """The distinct values, in order of appearance."""
         return tuple(dict.fromkeys(str(v) for v in self.values if v is not None))
 
 
 def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
-    """Return tags, however they were given, as one column each in the order of `names`.
+    """Return tags in any supported form as one `Tag` each, in the order of `names`.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
         order of `names` or a dict by dataset; a dict of dataset -> value, for one tag; a
         DataFrame (a row for each dataset) or a Series, by name of dataset; None for no tags.
     names
-        The datasets. One without a value has None; rows for other datasets are passed over,
-        unless a dataset lacks its own: then a name is misspelt, and that is an error.
+        The datasets; missing values are None. Values for other datasets are ignored, unless a
+        dataset has none of its own: then a name is misspelt, which is an error.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
 
 
 def metadata_tags(metadata: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[Tag]:
-    """Return what of the datasets' own metadata can be a tag: numbers and words, no arrays."""
+    """Return the scalar entries of the datasets' metadata as tags."""
     plain = {
         name: {key: value for key, value in metadata.get(name, {}).items() if _is_scalar(value)}
         for name in names
@@ -91,19 +91,19 @@ def metadata_tags(metadata: Mapping[str, Mapping[str, Any]], names: Sequence[str
 def one_tag(
     tag: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]
 ) -> Tag | None:
-    """Return the one tag that `tag` describes, or names among the metadata; None for None."""
+    """Return one tag, given as for `read_tags` or by its name in the metadata."""
     if tag is None:
         return None
     if isinstance(tag, str):
         return _own_tag("tag", tag, names, metadata)
     tags = read_tags(tag, names)
     if len(tags) != 1:
-        raise InputError(f"tag must be one tag; {len(tags)} arrived. Give a dict of one.")
+        raise InputError(f"tag must be one tag; got {len(tags)}. Pass a dict with one entry.")
     return tags[0]
 
 
 def values_of(values: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return one value for each dataset: of a tag among the metadata, by name, or as given.
+    """Return one value per dataset, from a metadata entry, a mapping by name, or as given.
 
     Examples
     --------
@@ -120,26 +120,26 @@ def values_of(values: Any, names: Sequence[str], metadata: Mapping[str, Mapping[
         return values
     missing = [name for name in names if known.get(name) is None]
     if missing:
-        raise InputError(f"values has no number for dataset {missing[0]!r}.")
+        raise InputError(f"values has no value for dataset {missing[0]!r}.")
     return [known[name] for name in names]
 
 
 def _own_tag(
     argument: str, tag: str, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]
 ) -> Tag:
-    """Return the tag of this name among the metadata."""
+    """Return the metadata entry of this name as a tag."""
     known = {own.name: own for own in metadata_tags(metadata, names)}
     if tag not in known:
         raise InputError(
-            f"{argument}={tag!r} is not in the metadata of the datasets, which have "
-            f"{', '.join(known) or 'none'}.{_check.did_you_mean(tag, known)} Give a dict of "
-            "dataset -> value."
+            f"{argument}={tag!r} is not in the metadata of the datasets, which has "
+            f"{', '.join(known) or 'no entries'}.{_check.did_you_mean(tag, known)} Pass a dict "
+            "of dataset -> value."
         )
     return known[tag]
 
 
 def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return tag -> values, a sequence or a mapping by name of dataset."""
+    """Return tag -> values, a sequence or a mapping by dataset."""
     if hasattr(tags, "columns") and hasattr(tags, "index"):
         _require_single(tags.index)
         rows = [str(row) for row in tags.index]
@@ -148,8 +148,8 @@ def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
         return {"tag" if tags.name is None else str(tags.name): tags}
     if not isinstance(tags, Mapping):
         raise InputTypeError(
-            f"tags must be a dict or a DataFrame, not {_check.shape_of(tags)}. Write "
-            "{'dataset': {'tag': value}} or {'tag': [one value for each dataset]}."
+            f"tags must be a dict or a DataFrame, not {_check.shape_of(tags)}. Pass "
+            "{'dataset': {'tag': value}} or {'tag': [one value per dataset]}."
         )
     by_name = {str(key): value for key, value in tags.items()}
     inner = list(by_name.values())
@@ -164,7 +164,7 @@ def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...]:
-    """Return one value for each of `names`."""
+    """Return one value per name."""
     if _is_series(column):
         _require_single(column.index)
         column = dict(zip((str(row) for row in column.index), column, strict=True))
@@ -174,14 +174,14 @@ def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...
         column = [column.get(name) for name in names]
     if isinstance(column, str) or not isinstance(column, Iterable):
         raise InputTypeError(
-            f"tag {key!r} must be one value for each dataset, a sequence or a dict by name; "
-            f"{column!r} arrived."
+            f"tag {key!r} must have one value per dataset, as a sequence or a dict by name; "
+            f"got {column!r}."
         )
     values = list(column)
     if len(values) != len(names):
         raise InputError(
-            f"tag {key!r} has {len(values)} values, and there are {len(names)} datasets. "
-            "Give one for each, None where it is not known, or a dict by name."
+            f"tag {key!r} has {len(values)} values for {len(names)} datasets. Pass one per "
+            "dataset, None where it is missing, or a dict by name."
         )
     return _of_one_kind([_value(key, value) for value in values])
 
@@ -201,17 +201,17 @@ def _value(key: str, value: Any) -> TagValue:
     if isinstance(value, numbers.Real):
         number = float(value)
         if math.isinf(number):
-            raise InputError(f"tag {key!r} has an infinite value; leave it out or write None.")
+            raise InputError(f"tag {key!r} has an infinite value. Replace it by None.")
         return None if math.isnan(number) else number
     if not _is_scalar(value):
         raise InputTypeError(
-            f"tag {key!r} has the value {value!r}; it must be a number, a word or None."
+            f"tag {key!r} has the value {value!r}; it must be a number, a string or None."
         )
     return str(value)
 
 
 def _is_scalar(value: Any) -> bool:
-    """Whether this is one value: a number, a word, a date, None."""
+    """Whether this is a single value: a number, a string, a date, None."""
     return isinstance(value, (str, bytes)) or not isinstance(value, Iterable)
 
 
@@ -222,16 +222,16 @@ def _is_series(value: Any) -> bool:
 def _require_single(index: Any) -> None:
     if index.has_duplicates:
         twice = index[index.duplicated()][0]
-        raise InputError(f"tags has more than one row for {str(twice)!r}; keep one.")
+        raise InputError(f"tags has more than one row for {str(twice)!r}. Keep one.")
 
 
 def _require_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
-    """Refuse a name that is misspelt: unknown, where a dataset lacks its own."""
+    """Raise for an unknown name where a dataset has no value: it is misspelt."""
     unknown = [name for name in given if name not in names]
     lacking = [name for name in names if name not in given]
     if unknown and lacking:
         near = _check.did_you_mean(unknown[0], lacking)
         raise InputError(
-            f"{what} names {unknown[0]!r}, which is not in the comparison, and has nothing for "
+            f"{what} names {unknown[0]!r}, which is not in the comparison, and has no value for "
             f"{lacking[0]!r}.{near} The datasets are: {', '.join(names)}."
         )
