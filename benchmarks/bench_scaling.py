@@ -32,11 +32,11 @@ import authors_way
 import numpy as np
 
 import unaligned as ua
+from unaligned import defaults
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.operators import bandwidth_sampled as sampling
 from unaligned.operators.bandwidth import median_of_points
 from unaligned.operators.pointcloud import PointCloud
-from unaligned.spectra import pipeline as compute
 from unaligned.spectra.landmarks import Landmarks
 
 TORI: dict[str, Callable[[int], np.ndarray]] = {
@@ -183,7 +183,7 @@ def accuracy(n: int) -> None:
     for name, make in TORI.items():
         points = make(n)
         exact = ua.signature(points, solver="exact", **OPTIONS)
-        with patch.object(compute, "STREAM_ROWS", 0):
+        with patch.object(defaults, "STREAM_ROWS", 0):
             found = ua.signature(points, bandwidth=exact.sigma_squared, **OPTIONS)
         error = np.linalg.norm(found.values - exact.values)
         print(

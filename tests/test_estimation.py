@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from unaligned import estimation
+from unaligned import defaults, estimation
 from unaligned.data.mesh import Mesh
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import DegenerateDataError, InputError, InputTypeError, OptionError
@@ -40,7 +40,7 @@ def test_it_foresees_the_solver_that_auto_takes(name, k):
 
 
 def test_a_stream_is_foreseen(monkeypatch):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
     points = torus2(torus_angles(20_000, 2, rng=1))
     options = {"bandwidth": "mean", "n_eigenvalues": 60}
     found = ua.estimate(points, **options)
@@ -72,7 +72,7 @@ def test_memory_is_foreseen_roughly(name, solver):
 
 
 def test_a_heavy_tail_is_foreseen(monkeypatch):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
     points = RNG.normal(size=(4500, 12))
     options = {"n_eigenvalues": 100, "bandwidth": "mean"}
     found = ua.estimate(points, **options)
@@ -180,7 +180,7 @@ def lazily(kind, points, tmp_path):
 @pytest.mark.parametrize("stream", [True, False])
 def test_rows_may_be_elsewhere(kind, stream, tmp_path, monkeypatch):
     if stream:
-        monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+        monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
     points = SETS["2-torus"][:3000]
     found = ua.estimate(lazily(kind, points, tmp_path), n_eigenvalues=20)
     assert (found.solver, found.n_samples, found.n_features) == ("landmarks", 3000, 3)

@@ -9,3 +9,8 @@ GAMMA = 1e-8  # the regularisation γ of log(λ + γ); the paper's choice for th
 TOL = 1e-4  # wanted 2-norm of the error of the K values log(λ + γ)
 N_EIGENVALUES = 200  # K, where no dataset has fewer rows
 BANDWIDTH_FACTOR = 2.0  # σ² = factor · median(d²), as the authors' code has it
+
+# Points of this many rows and more are processed by blocks: keeping r features of every row
+# (8 r bytes each) in memory costs more than recomputing them in each pass.
+STREAM_ROWS = 50_000
+LAZY_BYTES = 1 << 28  # rows of a file or a Dask array are read whole up to 256 MiB

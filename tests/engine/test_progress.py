@@ -5,10 +5,10 @@ import threading
 import pytest
 
 import unaligned as ua
+from unaligned import defaults
 from unaligned.data.shapes import torus2, torus_angles
 from unaligned.engine.progress import Progress
 from unaligned.errors import InputTypeError
-from unaligned.spectra import pipeline as compute
 from unaligned.spectra.landmarks import streamed as _stream
 
 POINTS = torus2(torus_angles(6000, 2, rng=0))
@@ -17,13 +17,13 @@ OPTIONS = {"n_eigenvalues": 30, "tol": 1e-2, "bandwidth": "mean"}
 
 @pytest.mark.parametrize("wanted", [None, False])
 def test_without_a_terminal_nothing_is_shown(wanted, monkeypatch, capsys):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
     ua.signature(POINTS, progress=wanted, **OPTIONS)
     assert capsys.readouterr() == ("", "")
 
 
 def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
     seen = []
     original = Progress.task
 
@@ -67,7 +67,7 @@ def test_ctrl_c_is_told_by_the_whole_not_by_its_part():
 
 
 def test_ctrl_c_is_told_by_the_part_where_that_is_all_there_is(monkeypatch):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 1000)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
 
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import unaligned as ua
+from unaligned import defaults
 from unaligned.data.shapes import torus3, torus_angles
 from unaligned.engine import Progress, Threads
 from unaligned.errors import InputError
 from unaligned.rows import source as sources
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import RowSource
-from unaligned.spectra import pipeline as compute
 
 POINTS = torus3(torus_angles(6000, rng=0))
 WIDE = POINTS @ np.random.default_rng(0).normal(size=(4, 40))  # products, not differences
@@ -24,7 +24,7 @@ WIDE = POINTS @ np.random.default_rng(0).normal(size=(4, 40))  # products, not d
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 0)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
     monkeypatch.setattr(sources, "BLOCK_BYTES", 1 << 16)  # several parts
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from unaligned.defaults import STREAM_ROWS
 from unaligned.errors import InputError
 from unaligned.experiments.growth import (
     HOUR,
@@ -19,7 +20,6 @@ from unaligned.experiments.growth import (
 )
 from unaligned.experiments.run import reproduce
 from unaligned.experiments.scaling import Scaling, common_size
-from unaligned.spectra.pipeline import STREAM_ROWS
 
 for package in ("ot", "gudhi"):
     pytest.importorskip(package, reason="the experiment compares with them")

@@ -96,7 +96,7 @@ def test_zarr_is_read_at_once_or_by_blocks(version, tmp_path):
 
 
 def test_large_files_are_lazy_of_themselves(tmp_path, monkeypatch):
-    monkeypatch.setattr("unaligned.io.base.LAZY_BYTES", 200)
+    monkeypatch.setattr("unaligned.defaults.LAZY_BYTES", 200)
     for name in LAZY:
         path = write(tmp_path, name, SOUND[name]())
         assert ua.load(path).is_lazy

@@ -6,8 +6,8 @@ from scipy import sparse
 
 import unaligned as ua
 from row_files import POINTS, h5ad, npy, parquet, sparse_h5ad
+from unaligned import defaults
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
-from unaligned.rows import dask as chunks
 from unaligned.rows.files import NpyRows, as_source
 from unaligned.rows.source import ArrayRows, GeneratedRows, RowSource
 
@@ -128,7 +128,7 @@ def test_parts_of_an_h5ad_file_are_named(tmp_path):
 
 
 def test_a_large_dask_array_is_summed_up_chunk_by_chunk(monkeypatch):
-    monkeypatch.setattr(chunks, "HERE_BYTES", 0)
+    monkeypatch.setattr(defaults, "LAZY_BYTES", 0)
     here = ArrayRows(POINTS).summary
     array = dask(None)
     there = as_source(array).summary
@@ -145,7 +145,7 @@ def test_a_large_dask_array_is_summed_up_chunk_by_chunk(monkeypatch):
 
 
 def test_empty_chunks_of_a_large_dask_array_are_passed_over(monkeypatch):
-    monkeypatch.setattr(chunks, "HERE_BYTES", 0)
+    monkeypatch.setattr(defaults, "LAZY_BYTES", 0)
     array = pytest.importorskip("dask.array").from_array(POINTS, chunks=((600, 0, 399, 1), 5))
     source = as_source(array)
     np.testing.assert_array_equal(source.read(), POINTS)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unaligned as ua
+from unaligned import defaults
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import AccuracyWarning
 from unaligned.operators.affinity import GaussianAffinity
@@ -15,7 +16,6 @@ from unaligned.operators.streamed import StreamedAffinity
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
 from unaligned.spectra import auto, landmarks
-from unaligned.spectra import pipeline as compute
 from unaligned.spectra.landmarks import Landmarks
 from unaligned.spectra.landmarks import streamed as _stream
 
@@ -29,7 +29,7 @@ TORI = {
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(compute, "STREAM_ROWS", 0)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
 
 
 def exact(points, sigma_squared, k=100):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from ..defaults import STREAM_ROWS
 from ..errors import FileError, InputError
 from .output import complain
 
@@ -22,7 +23,6 @@ SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
 _signature = partial(typer.Option, rich_help_panel="Signature")
 _run = partial(typer.Option, rich_help_panel="Run")
 _JOB_BYTES = 24  # per pair of rows: the affinity and what solvers need beside it
-_DENSE_ROWS = 50_000  # larger datasets are read by blocks
 
 
 def _solvers(incomplete: str) -> list[str]:
@@ -144,7 +144,7 @@ class Running:
         if self.jobs is not None:
             return resolve_jobs(self.jobs)
         largest = max((dataset.n_samples for dataset in datasets), default=1)
-        fitting = available_memory() // 2 // (_JOB_BYTES * min(largest, _DENSE_ROWS) ** 2)
+        fitting = available_memory() // 2 // (_JOB_BYTES * min(largest, STREAM_ROWS) ** 2)
         return max(1, min(available_cores(), fitting))
 
 

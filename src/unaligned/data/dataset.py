@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .. import _check
+from .. import _check, defaults
 from ..errors import InputError
 from ..rows.files import as_source
-from ..rows.source import ArrayRows, RowSource, dense
+from ..rows.source import ArrayRows, RowSource, dense, is_large
 from ..rows.transforms import prepared_rows
 from .convert import feature_names_of, is_network, sample_names_of, to_values
 from .facts import Facts, Names, chosen_names
@@ -177,6 +177,17 @@ class Dataset:
     def is_lazy(self) -> bool:
         """Whether the rows are elsewhere, to be read by blocks."""
         return isinstance(self.values, RowSource)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether computations should read the points by blocks instead of all at once.
+
+        True from 50,000 rows on, and for lazy points of more than 256 MiB.
+        """
+        if self.kind != "points":
+            return False
+        large = self.is_lazy and is_large(8 * self.n_samples * self.n_features)
+        return large or self.n_samples >= defaults.STREAM_ROWS
 
     @property
     def label(self) -> str:

@@ -18,8 +18,8 @@ from .._format import amount
 from ..engine.memory import available_memory
 from ..errors import FileError, InputError
 from ..rows.files import StoredRows
+from ..rows.source import is_large
 
-LAZY_BYTES = 1 << 27  # what is smaller is read at once: several passes over memory are quicker
 _LARGE = 1 << 28
 _BOMB_RATIO = 200  # real data that unpacks to more than 256 MiB does not shrink more than this
 
@@ -43,7 +43,7 @@ class ReadOptions:
     resize
         Images: (width, height) that all are brought to.
     lazy
-        Read rows by blocks whenever needed; None does so from 128 MiB on.
+        Read rows by blocks whenever needed; None does so above 256 MiB.
     max_bytes
         The most that the file may take in memory; None is half of what is available, and
         refuses files that unpack to more than 256 MiB and 200 times their size.
@@ -129,7 +129,7 @@ class Request:
 
     def is_lazy(self, n_bytes: int) -> bool:
         """Return whether rows of this many bytes are to be read by blocks."""
-        return n_bytes > LAZY_BYTES if self.options.lazy is None else self.options.lazy
+        return is_large(n_bytes) if self.options.lazy is None else self.options.lazy
 
 
 Names = Callable[[], Iterable[Any] | None]

@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from .._check import FloatArray
 from ..errors import InputError
-from .source import ArrayRows, Part, RowSource, RowSummary
-
-HERE_BYTES = 1 << 28  # what is not larger may be brought into memory as a whole
+from .source import ArrayRows, Part, RowSource, RowSummary, is_large
 
 
 class DaskRows(RowSource):
@@ -63,7 +61,7 @@ class DaskRows(RowSource):
         An array that is small enough to be brought here has the digest of the same rows in
         memory; a larger one a digest of its chunks' digests.
         """
-        if 8 * self.n_rows * self.n_features <= HERE_BYTES:
+        if not is_large(8 * self.n_rows * self.n_features):
             return super().summary
         found = lazily(list, [lazily(_summary_of, chunk) for chunk in self._chunks()]).compute()
         return _joined(found, self.array.chunks[0])

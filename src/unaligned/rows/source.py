@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from .. import defaults
 from .._check import FloatArray, IndexArray, shape_of
 from ..errors import InputError, InputTypeError
 
@@ -114,6 +115,15 @@ def _itself(rows: list[Any]) -> list[Any]:
 
 def _mapped(function: Callable[[Any], Any], part: Part) -> Iterator[Any]:
     return (function(block.astype(np.float64)) for _, block in part.blocks())
+
+
+def is_large(n_bytes: int) -> bool:
+    """Return whether rows of this size stay where they are and are read by blocks.
+
+    The one rule for files, Dask arrays and lazy datasets; `Dataset.is_streamed` adds the number
+    of rows from which on even rows in memory are processed by blocks.
+    """
+    return n_bytes > defaults.LAZY_BYTES
 
 
 # A block in double precision: large enough for full speed, small beside any accumulator.

@@ -34,9 +34,6 @@ from .scale_error import with_scale_error
 from .signature import Recipe, Signature
 
 DEFAULT_EIGENVALUES = 200
-# From so many rows on features (8 r bytes a row) are not kept but worked out again.
-STREAM_ROWS = 50_000
-LAZY_BYTES = 1 << 28  # a source of fewer rows is read into memory up to this size
 _NEGATIVE_MASS = 1e-10  # less than this is rounding
 _NONE_ASIDE: IndexArray = np.empty(0, dtype=np.int64)
 
@@ -178,14 +175,13 @@ def _solve(
 
 
 def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
-    """Whether the points are read by blocks: many, or elsewhere and too large to bring here."""
+    """Return whether the points are read by blocks: if they should be, and the settings allow."""
     kernel = settings.kernel
-    if dataset.kind != "points" or settings.eigen_solver.name not in ("auto", "landmarks"):
+    if settings.eigen_solver.name not in ("auto", "landmarks"):
         return False
     if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
         return False
-    large = 8 * dataset.n_samples * dataset.n_features > LAZY_BYTES
-    return dataset.n_samples >= STREAM_ROWS or (dataset.is_lazy and large)
+    return dataset.is_streamed
 
 
 def warn_if_indefinite(negative: float, label: str) -> None:
