@@ -1,12 +1,18 @@
 """Dataset: kinds, names, missing rows, fingerprints, subsamples."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
 import unaligned as ua
+from unaligned.cli import app
+from unaligned.data import validate
 from unaligned.errors import DataWarning, InputError, InputTypeError
 from unaligned.rows import source as sources
+from unaligned.rows.files import NpyRows
 
 POINTS = np.random.default_rng(0).normal(size=(20, 3))
 SYMMETRIC = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
@@ -294,3 +300,66 @@ def test_rows_of_a_square_matrix_are_called_as_its_columns(kind):
     places = [rows.index(name) for name in part.sample_names]
     assert part.feature_names == tuple(columns[i] for i in places)
     assert ua.Dataset(np.ones((6, 6)), feature_names=columns).sample_names is None
+
+
+@pytest.fixture
+def scans(monkeypatch):
+    """The passes over the values of datasets: finite checks, hashes, and computations."""
+    seen = []
+
+    def counted(owner, name):
+        original = getattr(owner, name)
+
+        def scan(*arguments):
+            seen.append(name)
+            return original(*arguments)
+
+        monkeypatch.setattr(owner, name, scan)
+
+    counted(validate, "rows_not_finite")
+    counted(ua.Dataset, "blocks")
+    counted(ua.Dataset, "prepared")
+    return seen
+
+
+ONCE_EACH = {"rows_not_finite": 2, "blocks": 2, "prepared": 2}
+
+
+def test_compare_checks_hashes_and_reads_each_dataset_once(scans):
+    datasets = [ua.Dataset(POINTS), ua.Dataset(POINTS[::-1] + 1.0)]
+    ua.compare({"a": datasets[0].with_options(name="x"), "b": datasets[1]}, n_eigenvalues=5)
+    assert Counter(scans) == ONCE_EACH
+
+
+def test_command_line_checks_hashes_and_reads_each_file_once(scans, tmp_path):
+    files = [str(tmp_path / name) for name in ("a.npy", "b.npy")]
+    for file, values in zip(files, (POINTS, POINTS[::-1] + 1.0), strict=True):
+        np.save(file, values)
+    arguments = ["compare", *files, "-K", "5", "--cache", str(tmp_path / "cache")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert Counter(scans) == ONCE_EACH
+
+
+def test_lazy_file_is_read_twice_to_check_hash_and_compute(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", POINTS)
+    n_read = []
+    between = NpyRows.between
+
+    def counted(self, start, stop):
+        n_read.append(stop - start)
+        return between(self, start, stop)
+
+    monkeypatch.setattr(NpyRows, "between", counted)
+    lazy = ua.load(tmp_path / "a.npy", lazy=True)
+    ua.compare({"a": lazy, "b": lazy.with_options(name="b")}, n_eigenvalues=5)
+    assert sum(n_read) == 2 * len(POINTS)
+
+
+def test_renaming_keeps_the_fingerprint_and_new_steps_do_not(scans):
+    thin = ua.Dataset(sparse.csr_array(POINTS))
+    thin.fingerprint  # noqa: B018
+    assert thin.with_options(name="x").fingerprint == thin.fingerprint
+    assert scans.count("blocks") == 1
+    assert thin.with_options(preprocess="standardize").fingerprint != thin.fingerprint
+    with pytest.raises(InputError, match="name=3 must be text"):
+        thin.with_options(name=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -101,15 +101,7 @@ class Dataset:
     n_dropped: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        _check.one_of("kind", self.kind, KINDS)
-        _check.one_of("nan_policy", self.nan_policy, ("raise", "omit"))
-        if self.name is not None and not isinstance(self.name, str):
-            raise InputError(f"name={self.name!r} must be text or None.")
-        object.__setattr__(self, "preprocess", parse_steps(self.preprocess))
-        if self.preprocess and self.kind != "points":
-            raise InputError(
-                f"preprocess={self.preprocess!r} works on kind 'points', not {self.kind!r}."
-            )
+        self._check_options()
         if self.kind != "graph" and is_network(self.values):
             raise InputError(
                 f"{self.label} is a networkx graph, and kind={self.kind!r} is not. "
@@ -126,6 +118,17 @@ class Dataset:
         object.__setattr__(self, "n_dropped", dropped)
         object.__setattr__(self, "feature_names", features)
         object.__setattr__(self, "sample_names", None if dropped else samples)
+
+    def _check_options(self) -> None:
+        _check.one_of("kind", self.kind, KINDS)
+        _check.one_of("nan_policy", self.nan_policy, ("raise", "omit"))
+        if self.name is not None and not isinstance(self.name, str):
+            raise InputError(f"name={self.name!r} must be text or None.")
+        object.__setattr__(self, "preprocess", parse_steps(self.preprocess))
+        if self.preprocess and self.kind != "points":
+            raise InputError(
+                f"preprocess={self.preprocess!r} works on kind 'points', not {self.kind!r}."
+            )
 
     def _names(self, n_samples: int, n_features: int) -> tuple[Names, Names]:
         """Return the names of columns and of rows: those given, or those that the values have."""
@@ -303,26 +306,32 @@ class Dataset:
         preprocess: Step | Iterable[Step] | None = None,
         nan_policy: str | None = None,
     ) -> Dataset:
-        """Return the same values with another name, preprocessing or NaN policy."""
-        return self._changed(
+        """Return the same values, not scanned again, with other options; None keeps one."""
+        return self._copy(
             name=self.name if name is None else name,
-            preprocess=self.preprocess if preprocess is None else parse_steps(preprocess),
+            preprocess=self.preprocess if preprocess is None else preprocess,
             nan_policy=self.nan_policy if nan_policy is None else nan_policy,
         )
 
     def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
-        """Return `n_samples` rows drawn without replacement, in their old order."""
+        """Return `n_samples` rows drawn without replacement, in their original order."""
         rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
         values = self.values.take(rows) if self.is_lazy else self.values[rows]
         samples = chosen_names(self.sample_names, rows)
         if self.kind == "points":
-            return self._changed(values=values, sample_names=samples)
+            return self._copy(values=values, sample_names=samples)
         features = chosen_names(self.feature_names, rows)
-        return self._changed(values=values[:, rows], feature_names=features, sample_names=samples)
+        return self._copy(values=values[:, rows], feature_names=features, sample_names=samples)
 
-    def _changed(self, **changes: Any) -> Dataset:
-        copy = replace(self, **changes)
-        object.__setattr__(copy, "n_dropped", self.n_dropped)  # what is lost stays lost
+    def _copy(self, cls: type[Dataset] | None = None, **changes: Any) -> Dataset:
+        """Return a copy with other fields, of class `cls`; values are not validated again."""
+        copy = object.__new__(cls or type(self))
+        vars(copy).update({f.name: getattr(self, f.name) for f in fields(copy)}, **changes)
+        copy._check_options()
+        same = type(copy) is type(self) and copy.values is self.values
+        if same and copy._uncentred == self._uncentred:
+            cached = vars(self).keys() & {"fingerprint", "glimpse"}
+            vars(copy).update({key: vars(self)[key] for key in cached})
         return copy
 
     def __repr__(self) -> str:

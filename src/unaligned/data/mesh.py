@@ -60,13 +60,7 @@ class Mesh(Dataset):
     @cached_property
     def vertices(self) -> Dataset:
         """The points alone, named and preprocessed as the mesh is."""
-        return Dataset(
-            self.values,
-            name=self.name,
-            metadata=self.metadata,
-            preprocess=self.preprocess,
-            feature_names=self.feature_names,
-        )
+        return self._copy(Dataset)
 
     def generator(self, seed: int) -> np.random.Generator:
         """Return the generator of the vertices: where only they count, both are the same data."""
