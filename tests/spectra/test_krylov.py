@@ -1,4 +1,4 @@
-"""Krylov: its bound covers the truth, it stops early where it can, and it survives breakdown."""
+"""Krylov: the bound covers the truth, it stops early, and it survives breakdown."""
 
 import warnings
 from collections.abc import Callable
@@ -9,8 +9,7 @@ import pytest
 from unaligned.errors import AccuracyWarning, InputError, InputTypeError
 from unaligned.operators.base import MatrixOperator
 from unaligned.spectra.base import Accuracy, Spectrum
-from unaligned.spectra.krylov import Krylov
-from unaligned.spectra.krylov.certificate import affordable_shift
+from unaligned.spectra.krylov import Krylov, affordable_shift
 from unaligned.spectra.krylov.lanczos import BlockLanczos, complement_norm
 
 SEEDS = range(4)
@@ -59,7 +58,7 @@ def assert_covered(spectrum: Spectrum, values: np.ndarray, gamma: float) -> None
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SPECTRA)
 @pytest.mark.parametrize("k", [1, 20, N])
-def test_the_bound_covers_the_truth_and_meets_tol(shape: str, seed: int, k: int) -> None:
+def test_bound_covers_truth_and_meets_tol(shape: str, seed: int, k: int) -> None:
     values = SPECTRA[shape](np.arange(N, dtype=float))
     spectrum = solve(values, k, seed)
     assert_covered(spectrum, values, 1e-8)
@@ -71,9 +70,7 @@ def test_the_bound_covers_the_truth_and_meets_tol(shape: str, seed: int, k: int)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SPECTRA)
 @pytest.mark.parametrize("max_columns", [1, 24, 60])
-def test_the_bound_holds_when_the_budget_is_cut_short(
-    shape: str, seed: int, max_columns: int
-) -> None:
+def test_bound_holds_for_small_budget(shape: str, seed: int, max_columns: int) -> None:
     values = SPECTRA[shape](np.arange(N, dtype=float))
     spectrum = solve(values, 20, seed, max_columns=max_columns)
     assert_covered(spectrum, values, 1e-8)
@@ -81,7 +78,7 @@ def test_the_bound_holds_when_the_budget_is_cut_short(
     assert spectrum.stats["converged"] == (spectrum.total_log_error(1e-8) <= 1e-4)
 
 
-def test_a_short_budget_warns_with_bound_and_remedy() -> None:
+def test_small_budget_warns_with_bound_and_remedy() -> None:
     operator = matrix_with(SPECTRA["slow"](np.arange(N, dtype=float)), 0)
     with pytest.warns(AccuracyWarning, match=r"error bound of .* above tol=0.0001.* max_columns"):
         Krylov(max_columns=24).solve(operator, 20, Accuracy(), np.random.default_rng(0))
@@ -98,7 +95,7 @@ def test_tiny_matrices_are_solved_exactly(n: int, scale: float) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_missed_eigenvalue_is_not_invisible(seed: int) -> None:
+def test_bound_covers_a_missed_eigenvalue(seed: int) -> None:
     # A block of 2 that starts orthogonal to the leading eigenvector sees a perfectly converged
     # spectrum without it; the residuals are 0, but the fresh block of the probe finds it.
     operator = MatrixOperator(np.diag(np.r_[1.0, np.zeros(200), 0.5, 0.25]))
@@ -114,7 +111,7 @@ def test_a_missed_eigenvalue_is_not_invisible(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("shape", SPECTRA)
-def test_the_probe_encloses_the_norm_of_the_complement(shape: str, seed: int) -> None:
+def test_probe_bounds_norm_of_complement(shape: str, seed: int) -> None:
     values = SPECTRA[shape](np.arange(N, dtype=float))
     operator = matrix_with(values, seed)
     rng = np.random.default_rng(seed)
@@ -130,7 +127,7 @@ def test_the_probe_encloses_the_norm_of_the_complement(shape: str, seed: int) ->
 
 
 @pytest.mark.parametrize("shape", SPECTRA)
-def test_the_basis_stays_orthonormal_and_t_is_its_projection(shape: str) -> None:
+def test_basis_is_orthonormal_and_t_is_its_projection(shape: str) -> None:
     operator = matrix_with(SPECTRA[shape](np.arange(N, dtype=float)), 0)
     basis = BlockLanczos(operator, np.empty((N, N), order="F"), 7, np.random.default_rng(0))
     while not basis.exhausted:
@@ -152,14 +149,14 @@ def test_fast_decay_is_certified_with_few_columns(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_slow_tail_is_bounded_by_the_probe(seed: int) -> None:
+def test_slow_tail_is_bounded_by_a_probe(seed: int) -> None:
     values = 1.0 / (1.0 + np.arange(600))
     spectrum = solve(values, 10, seed)
     assert spectrum.bound_kind == "probabilistic"
     assert spectrum.stats["columns"] <= 150
 
 
-def test_the_whole_space_is_exact() -> None:
+def test_whole_space_is_exact() -> None:
     assert solve(np.linspace(1, 2, 30), 30, 0).bound_kind == "exact"
 
 
@@ -190,7 +187,7 @@ def test_gamma_zero_ends_without_nan(shape: str) -> None:
     assert not np.any(np.isnan(spectrum.log_error(0.0)))
 
 
-def test_the_same_seed_gives_the_same_values() -> None:
+def test_same_seed_gives_same_values() -> None:
     values = SPECTRA["slow"](np.arange(N, dtype=float))
     first, second = solve(values, 20, 3), solve(values, 20, 3)
     np.testing.assert_array_equal(first.eigenvalues, second.eigenvalues)
@@ -198,14 +195,14 @@ def test_the_same_seed_gives_the_same_values() -> None:
 
 
 @pytest.mark.parametrize("budget", [1e-6, 1e-2, 1.0])
-def test_the_shift_costs_what_it_may(budget: float) -> None:
+def test_affordable_shift_costs_the_budget(budget: float) -> None:
     theta = 0.7 ** np.arange(60)
     shift = affordable_shift(theta, 1e-4, budget)
     cost = np.linalg.norm(np.log((np.maximum(theta, shift) + 1e-4) / (theta + 1e-4)))
     assert cost == pytest.approx(budget, rel=1e-6)
 
 
-def test_settings_are_checked() -> None:
+def test_settings_must_be_positive_integers() -> None:
     with pytest.raises(InputError, match="block_size=0 must be at least 1"):
         Krylov(block_size=0)
     with pytest.raises(InputTypeError, match=r"max_columns=2.5 must be a whole number"):

@@ -15,14 +15,13 @@ from ..operators.base import PSDOperator
 from ..operators.streamed import CrossKernel
 from ..rows.reduce import RowPasses, Work
 from ..rows.source import PIECE_ROWS, ArrayRows
-from ..spectra.landmarks.cholesky import Basis
 from ..spectra.landmarks.streamed import (
-    HELD_ROWS,
     SAMPLE_ROWS,
-    Broadcast,
-    Held,
-    gather,
+    Basis,
+    PassSettings,
     kernel_sums,
+    residual_diagonal,
+    scaled_gram,
 )
 from ..spectra.scale_error import sample_rows, slopes
 from ._timing import timed
@@ -66,9 +65,9 @@ def measure(sample: Dataset, n_rows: int, bandwidth: str | float, rank: int) -> 
     # Any landmarks do, and any triangle: what is timed does not depend on their values.
     scale = float(np.square(points).sum(axis=1).mean()) * 4.0 or 1.0
     basis = Basis(CrossKernel(points[:rank].copy(), scale), np.eye(rank))
-    known = Broadcast(basis, np.ones(rank), np.ones(rank), n_drawn=max(rank, 32))
-    sums, third = (_per_row(passes, work, known) for work in (kernel_sums, gather))
-    held, _ = timed(lambda: Held.of(basis, points[: size // 4]))
+    known = PassSettings(basis, np.ones(rank), np.ones(rank), n_drawn=max(rank, 32))
+    sums, third = (_per_row(passes, work, known) for work in (kernel_sums, scaled_gram))
+    held, _ = timed(lambda: residual_diagonal(basis, points[: size // 4]))
     gram = np.eye(rank) + 1e-3 * rng.normal(size=(rank, rank))
     small, _ = timed(lambda: np.linalg.eigvalsh(gram + gram.T))
     spectrum, _ = timed(lambda: slopes(points[:_SLOPE_ROWS], scale, 1, 1e-8))
@@ -76,13 +75,13 @@ def measure(sample: Dataset, n_rows: int, bandwidth: str | float, rank: int) -> 
         size,
         reading / size + 2.0 * sums + third,
         _scale_seconds(passes, points, n_rows) if bandwidth == "median" else 0.0,
-        held * HELD_ROWS / (size // 4) + small,
+        held * SAMPLE_ROWS / (size // 4) + small,
         spectrum / min(_SLOPE_ROWS, size) ** 3,
         _memory(rank, sample.n_features),
     )
 
 
-def _per_row(passes: RowPasses, work: Work[Any], known: Broadcast) -> float:
+def _per_row(passes: RowPasses, work: Work[Any], known: PassSettings) -> float:
     """Return the seconds of one row of a pass over many, without those of its beginning."""
     size, few = passes.source.n_rows, max(passes.source.n_rows // 3, 1)
     fewer = RowPasses(ArrayRows(passes.source.take(np.arange(few))))

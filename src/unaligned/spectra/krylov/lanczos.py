@@ -1,4 +1,4 @@
-"""Block Lanczos with full reorthogonalisation, and what a random block proves about a norm."""
+"""Block Lanczos with full reorthogonalisation, and a probabilistic bound on a norm."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from ..._check import FloatArray
 from ...operators.base import PSDOperator
 
 EPS = float(np.finfo(np.float64).eps)
+# Columns per block and steps of a probe of the complement: at most 192 products.
 PROBE_WIDTH = 16
 PROBE_STEPS = 12
-# Of one probe. A solve takes a handful of them, so together they stay below 1e-5.
-FAILURE_PROBABILITY = 1e-6
 
 
 class BlockLanczos:
@@ -23,11 +22,11 @@ class BlockLanczos:
 
     .. math:: W Q = Q T + Q_{next} R E^T, \qquad T = Q^T W Q \text{ block tridiagonal.}
 
-    Every new block is made orthogonal twice, first to the blocks that it meets in exact
-    arithmetic and then, normalised, to all of Q: Ritz values of a basis that loses its
-    orthogonality come in false copies, which no bound survives. Directions
-    of the next block below rounding are dropped, and fresh random ones take their place, so low
-    rank, multiplicities beyond the block size and invariant subspaces are no special cases.
+    Every new block is orthogonalised twice, first to the blocks that it overlaps with in exact
+    arithmetic and then, normalised, to all of Q: Ritz values of a basis that loses
+    orthogonality come in spurious copies, which invalidate the bounds. Directions of the next
+    block below rounding are replaced by random ones, so low rank, multiplicities beyond the block
+    size and invariant subspaces are no special cases.
 
     Columns of `buffer` before `first` are deflated: the process then runs on
     :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of what they span.
@@ -77,25 +76,28 @@ class BlockLanczos:
         """R, the factor that couples the last block with the space outside of the basis."""
         return self.couplings[-1]
 
-    def ahead(self) -> FloatArray:
-        """Return the diagonal block of T that comes next; its product serves the next step."""
+    def next_diagonal(self) -> FloatArray:
+        """Return the next diagonal block of T; its product is kept for the next step."""
         if self._product.shape[1] == 0:
             self._product = self.operator.matmat(self._next)
         diagonal = self._next.T @ self._product
         return np.asarray(0.5 * (diagonal + diagonal.T))
 
     def expand(self) -> None:
-        """Take the next block into the basis, multiply it by W, and find the one after it."""
+        """Add the next block to the basis, multiply it by W, and compute the one after it."""
         block = self._next
         self.buffer[:, self.columns : self.columns + block.shape[1]] = block
         self.columns += block.shape[1]
-        self.blocks.append(self.ahead())
+        self.blocks.append(self.next_diagonal())
         product, self._product = self._product, np.empty((block.shape[0], 0))
         self._scale = max(self._scale, float(np.sqrt((product**2).sum(axis=0).max())))
-        # Below this a direction is rounding, and knows nothing that a random one does not.
-        basis, coupling = self._orthonormal(
-            product, 10.0 * EPS * self._scale, since=self._reach(block.shape[1])
-        )
+        # Three terms: W times the last block overlaps with it and with the one before. A deflated
+        # process also meets the residual of the deflated columns, and starts at 0.
+        since = 0
+        if not self.first:
+            since = self.columns - sum(b.shape[0] for b in self.blocks[-2:])
+        # Below this floor a direction is rounding.
+        basis, coupling = self._orthonormal(product, 10.0 * EPS * self._scale, since=since)
         missing = min(self.width, self.operator.n_samples - self.columns) - basis.shape[1]
         if missing > 0:
             fresh, _ = self._orthonormal(self._gaussian(missing), 0.0, beside=basis)
@@ -132,16 +134,6 @@ class BlockLanczos:
         """Return the trace of T."""
         return float(sum(np.trace(block) for block in self.blocks))
 
-    def _reach(self, width: int) -> int:
-        """Return the first column that W times the last block overlaps with.
-
-        Three terms: the last block and the one before it. A deflated process also meets the
-        residual of what was deflated, and goes back to the start.
-        """
-        if self.first:
-            return 0
-        return self.columns - width - (self.blocks[-2].shape[0] if len(self.blocks) > 1 else 0)
-
     def _gaussian(self, count: int) -> FloatArray:
         free = self.operator.n_samples - self.columns
         return self.rng.standard_normal((self.operator.n_samples, min(count, free)))
@@ -151,8 +143,8 @@ class BlockLanczos:
     ) -> tuple[FloatArray, FloatArray]:
         """Return V, R with block = V R + (what Q spans) + (what is below `floor`).
 
-        The first pass may begin at the column `since` where the block is known to be
-        orthogonal, up to rounding, to those before.
+        The first pass starts at column `since`: the block is known to be orthogonal, up to
+        rounding, to those before.
         """
         self._project(block, since, beside)
         basis, factor, order = qr(block, mode="economic", pivoting=True, check_finite=False)
@@ -178,7 +170,7 @@ class BlockLanczos:
         return np.asfortranarray(basis @ turn), triangular
 
     def _project(self, block: FloatArray, since: int, beside: FloatArray | None) -> None:
-        """Take what Q from column `since` on (and `beside`) spans out of a block, in place."""
+        """Project a block, in place, off the columns of Q from `since` on (and `beside`)."""
         basis = self.buffer[:, since : self.columns]
         block -= basis @ (basis.T @ block)
         if beside is not None:
@@ -188,7 +180,7 @@ class BlockLanczos:
 def complement_norm(
     lanczos: BlockLanczos, goal: float | None, rng: np.random.Generator
 ) -> tuple[float, float, int]:
-    r"""Enclose the largest eigenvalue of C, the part of W outside of a basis.
+    r"""Bound the largest eigenvalue of C, the part of W outside of a basis, from both sides.
 
     C is (I - QQᵀ) W (I - QQᵀ) on its own space. A fresh Gaussian block Ω of p columns starts k
     steps of block Lanczos on C, which give H and ‖q(C)Ω‖ = ‖q(H)E₁R₀‖ for every polynomial q
@@ -199,22 +191,23 @@ def complement_norm(
     .. math:: \|v^T \Omega\| \le |q(\lambda)| \, \|v^T \Omega\| = \|v^T q(C) \Omega\|
               \le \|q(C) \Omega\|_2 ,
 
-    so ‖q(C)Ω‖₂² < s proves λ < x but for the event ‖vᵀΩ‖² < s, whose probability is chosen. This
+    so ‖q(C)Ω‖₂² < s proves λ < x except in the event ‖vᵀΩ‖² < s, of probability 1e-6. This
     one event covers every x, q and k that are tried. It is the bound of Kuczynski and Wozniakowski
-    (1992) read off from the data: theirs holds for the worst spectrum, this one sees the spectrum.
+    (1992) for the spectrum at hand in place of the worst one.
 
     Costs at most `PROBE_STEPS` products with blocks of `PROBE_WIDTH`; stops as soon as it is
-    known on which side of `goal` (if any) the eigenvalue lies. The columns live in the free part
-    of the buffer and are forgotten.
+    known on which side of `goal` (if any) the eigenvalue lies. The columns use the free part of
+    the buffer.
 
     Returns
     -------
     lower, upper, columns
-        The enclosure, without rounding, and what it cost.
+        The bounds, without rounding, and the number of products.
     """
     probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, first=lanczos.columns)
-    # The χ² quantile; scipy.stats would cost half a second of import for this one number.
-    least = 2.0 * float(gammaincinv(probe.start.shape[1] / 2, FAILURE_PROBABILITY))
+    # The χ² quantile; importing scipy.stats for it takes half a second. A solve makes a few
+    # probes, so all of them together fail with a probability below 1e-5.
+    least = 2.0 * float(gammaincinv(probe.start.shape[1] / 2, 1e-6))
     lower, upper = -np.inf, np.inf
     for step in range(1, PROBE_STEPS + 1):
         if not probe.has_room:
@@ -232,7 +225,9 @@ def complement_norm(
 
 def _enclosure(probe: BlockLanczos, least: float) -> tuple[float, float]:
     """Return the largest Ritz value and the smallest x of a grid whose polynomial proves x."""
-    nodes, components = _spectral_measure(probe)
+    # The eigenvalues of H, ascending, and what Ω has along each eigenvector, (m, p).
+    nodes, vectors = eig_banded(probe.band(), lower=True, check_finite=False)
+    components = vectors[: probe.start.shape[0]].T @ probe.start
     mass = np.sqrt((components**2).sum(axis=1))
     seen = mass > 0
     nodes, rows, mass = nodes[seen], components[seen] / mass[seen, None], mass[seen]
@@ -248,12 +243,6 @@ def _enclosure(probe: BlockLanczos, least: float) -> tuple[float, float]:
         if float(np.linalg.eigvalsh(damped.T @ damped)[-1]) < least:
             return top, top + float(offset)
     return top, float("inf")
-
-
-def _spectral_measure(probe: BlockLanczos) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvalues of H, ascending, and what Ω has along each eigenvector, (m, p)."""
-    nodes, vectors = eig_banded(probe.band(), lower=True, check_finite=False)
-    return nodes, vectors[: probe.start.shape[0]].T @ probe.start
 
 
 def _jacobi(

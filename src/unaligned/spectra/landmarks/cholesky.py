@@ -1,112 +1,19 @@
-"""Randomly pivoted block Cholesky: a positive matrix as features times their transpose."""
+"""Randomly pivoted block Cholesky, grown until its certificate meets a tolerance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dgemm, dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from ..._check import FloatArray, IndexArray
+from ...errors import AccuracyWarning, warn
 from ...operators.base import PSDOperator
-from ...operators.streamed import CrossKernel
-
-_LEAF = 48  # rows of the triangle that are solved by their inverse: small beside r
-
-
-class Basis:
-    r"""Landmarks S with the triangle of :math:`K_{S,S} = L L^T`: features :math:`L^{-1} k(S, x)`.
-
-    The triangle is solved by halves with products only (NumPy lets other threads run during
-    those), the smallest parts by their inverses. O(n r (d + r)) time for n rows.
-
-    Parameters
-    ----------
-    kernel
-        The affinities of the landmarks with any row, r of them.
-    triangle
-        L, (r, r), lower.
-
-    Examples
-    --------
-    >>> basis = Basis(CrossKernel(np.zeros((1, 1)), 1.0), np.ones((1, 1)))
-    >>> basis.features(np.array([[0.0], [1.0]])).round(6)
-    array([[1.      , 0.367879]])
-    """
-
-    def __init__(self, kernel: CrossKernel, triangle: FloatArray) -> None:
-        self.kernel, self.triangle = kernel, triangle
-        self._inverses: dict[int, FloatArray] = {}
-        self._prepare(0, self.rank)
-
-    @property
-    def rank(self) -> int:
-        """The number of landmarks, r."""
-        return int(self.triangle.shape[0])
-
-    def affinities(self, rows: FloatArray) -> FloatArray:
-        """Return k(S, x) of n rows, (r, n)."""
-        return self.kernel.fill(rows, np.empty((self.rank, rows.shape[0])))
-
-    def features(self, rows: FloatArray) -> FloatArray:
-        """Return L⁻¹ k(S, x) of n rows, (r, n)."""
-        return self.solve(self.affinities(rows))
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Overwrite `right`, (r, n), with L⁻¹ times it."""
-        self._solve(right, 0, self.rank)
-        return right
-
-    def _solve(self, right: FloatArray, start: int, stop: int) -> None:
-        if stop - start <= _LEAF:
-            right[start:stop] = self._inverses[start] @ right[start:stop]
-            return
-        middle = (start + stop) // 2
-        self._solve(right, start, middle)
-        right[middle:stop] -= self.triangle[middle:stop, start:middle] @ right[start:middle]
-        self._solve(right, middle, stop)
-
-    def _prepare(self, start: int, stop: int) -> None:
-        if stop - start <= _LEAF:
-            leaf = self.triangle[start:stop, start:stop]
-            self._inverses[start] = solve_triangular(leaf, np.eye(stop - start), lower=True)
-            return
-        middle = (start + stop) // 2
-        self._prepare(start, middle)
-        self._prepare(middle, stop)
-
-    def solve_transposed(self, right: FloatArray) -> FloatArray:
-        """Return L⁻ᵀ times `right`, (r, n)."""
-        solved: FloatArray = solve_triangular(self.triangle, right, lower=True, trans=1)
-        return solved
-
-    def extended(self, candidates: FloatArray, room: int) -> Basis:
-        """Return a basis with up to `room` of these rows besides, those that add most."""
-        features = self.features(candidates)
-        among = self.kernel.of(candidates)
-        inner = among.fill(candidates, np.empty((candidates.shape[0],) * 2))
-        inner -= features.T @ features
-        triangle, kept = pivoted_factor(0.5 * (inner + inner.T), RESIDUAL_FLOOR, room)
-        below = np.hstack([features[:, kept].T, triangle])
-        above = np.pad(self.triangle, ((0, 0), (0, kept.size)))
-        points = np.vstack([self.kernel.points, candidates[kept]])
-        return Basis(self.kernel.of(points), np.vstack([above, below]))
-
-
-# Subtracting the squares of a feature row from K_ii loses some eps of K_ii; below this share
-# of K_ii a residual is noise, and dividing by it would only spread the noise.
-RESIDUAL_FLOOR = 64 * float(np.finfo(np.float64).eps)
-
-# A proposal must keep this share of the proposals' mean residual once the better ones of its
-# block are taken. It plays the part of the rejection of Epperly, Tropp and Webber (2024):
-# theirs needs only the small matrix between proposals, but an operator is read by whole rows,
-# so what is rejected has been paid for. On 3-tori 0.05 costs 2-4 % more landmarks than
-# pivots taken one at a time, and a tenth of the proposals; their coin flips reject a half.
-KEPT_SHARE = 0.05
+from ...operators.diffusion import DiffusionOperator
+from ..base import Accuracy, Spectrum
+from .certificate import RESIDUAL_FLOOR, RowStatistics, Scaling, ScalingLimits, gram_rounding
 
 
 class PivotedCholesky:
@@ -119,7 +26,7 @@ class PivotedCholesky:
 
     Pivots are proposed in blocks, with probability ρᵢ/Σρ (Chen, Epperly, Tropp and Webber,
     2022), and a pivoted factorisation within the block drops those that the others made
-    nearly superfluous. O(N r²) time for r landmarks besides r rows of the matrix; 8 N r bytes.
+    nearly redundant. O(N r²) time for r landmarks besides r rows of the matrix; 8 N r bytes.
 
     Parameters
     ----------
@@ -133,7 +40,6 @@ class PivotedCholesky:
     >>> from unaligned.operators.base import MatrixOperator
     >>> factor = PivotedCholesky(MatrixOperator(np.ones((4, 4))), capacity=4)
     >>> factor.grow(2, np.random.default_rng(0))
-    1
     >>> bool(factor.exhausted), factor.features.round(12)
     (True, array([[1., 1., 1., 1.]]))
     """
@@ -144,64 +50,58 @@ class PivotedCholesky:
         self.diagonal = np.asarray(operator.diagonal(), dtype=np.float64)
         self.landmarks: IndexArray = np.empty(0, dtype=np.int64)
         self.rows_read = 0
-        self._left = self.diagonal.copy()
-        self._least = RESIDUAL_FLOOR * np.abs(self.diagonal)
+        self.left = self.diagonal.copy()  # the diagonal of K - FᵀF as computed, (N,)
+        self._floor = RESIDUAL_FLOOR * np.abs(self.diagonal)
         # Features lie landmark by landmark, so a block is appended without copying. Memory
-        # that was never written is never occupied: capacity costs nothing until it is used.
+        # that is never written is never allocated: unused capacity costs nothing.
         self._store = np.empty((capacity, operator.n_samples))
 
     @property
     def rank(self) -> int:
-        """The number of landmarks so far, r."""
+        """The number of landmarks, r."""
         return int(self.landmarks.size)
 
     @property
     def features(self) -> FloatArray:
-        """F, (r, N): column i describes row i of the matrix."""
+        """F, (r, N)."""
         return self._store[: self.rank]
 
     @property
-    def hidden(self) -> FloatArray:
-        """What rounding has taken out of the residual, (N,), and made R not quite positive.
-
-        A diagonal entry that went below 0 is rounding made visible, by the factorisation or
-        already in the entries of the matrix: its row is charged twice that, and every row
-        twice the mean of it.
-        """
-        excess = np.maximum(-self._left, 0.0)
-        hidden: FloatArray = 2.0 * (excess + excess.mean())
-        return hidden
-
-    @property
-    def remaining(self) -> FloatArray:
-        """The diagonal of K - FᵀF as computed, (N,), clipped at 0."""
-        return np.maximum(self._left, 0.0)
-
-    @property
     def residual(self) -> FloatArray:
-        """An upper bound of ρ, (N,): what is left of the diagonal, and what rounding may hide."""
-        return self.remaining + self._least + self.hidden
+        """An upper bound of ρ, (N,), rounding included (see `RowStatistics`)."""
+        excess = np.maximum(-self.left, 0.0)
+        bound: FloatArray = np.maximum(self.left, 0.0) + self._floor
+        bound += 2.0 * (excess + excess.mean())
+        return bound
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing but rounding is left to factor."""
-        left = self._left
-        if not (left > self._least).any():
+        left = self.left
+        if not (left > self._floor).any():
             return True
-        # Once more is lost below 0 than is left above, further pivots only fit noise.
         return bool(-left[left < 0].sum() > left[left > 0].sum())
 
-    def grow(self, n_proposals: int, rng: np.random.Generator) -> int:
-        """Add a block of at most `n_proposals` landmarks; return how many it was."""
-        proposals = self._propose(n_proposals, rng)
+    def grow(self, n_proposals: int, rng: np.random.Generator) -> None:
+        """Add a block of at most `n_proposals` landmarks."""
+        # Rows drawn with probability proportional to their residual, each at most once.
+        weights = np.where(self.left > self._floor, self.left, 0.0)
+        cumulative = np.cumsum(weights)
+        if not cumulative[-1] > 0 or self.rank == self.capacity:
+            return
+        draws = rng.random(n_proposals) * cumulative[-1]
+        found = np.searchsorted(cumulative, draws, side="right")
+        proposals = np.unique(np.minimum(found, weights.size - 1))
+        # Rounding in the cumulative sum can hit a row of no weight.
+        proposals = proposals[weights[proposals] > 0]
         if proposals.size == 0:
-            return 0
+            return
         rows = np.ascontiguousarray(self.operator.rows(proposals), dtype=np.float64)
         self.rows_read += proposals.size
         known = self.features[:, proposals]
         inner = rows[:, proposals] - known.T @ known
         room = self.capacity - self.rank
-        triangle, kept = pivoted_factor(inner, float(self._least[proposals].max()), room)
+        triangle, kept = pivoted_factor(inner, float(self._floor[proposals].max()), room)
         start, stop = self.rank, self.rank + kept.size
         block = self._store[start:stop]
         np.take(rows, kept, axis=0, out=block)
@@ -210,146 +110,266 @@ class PivotedCholesky:
             dgemm(-1.0, self.features.T, known[:, kept], beta=1.0, c=block.T, overwrite_c=1)
         dtrsm(1.0, triangle, block.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         self.landmarks = np.concatenate([self.landmarks, proposals[kept]])
-        self._left -= np.einsum("ij,ij->j", block, block)
-        self._left[self.landmarks] = 0.0
-        return int(kept.size)
-
-    def _propose(self, n_proposals: int, rng: np.random.Generator) -> IndexArray:
-        """Draw rows with probability proportional to their residual, each at most once."""
-        weights = np.where(self._left > self._least, self._left, 0.0)
-        cumulative = np.cumsum(weights)
-        if not cumulative[-1] > 0 or self.rank == self.capacity:
-            return np.empty(0, dtype=np.int64)
-        draws = rng.random(n_proposals) * cumulative[-1]
-        found = np.searchsorted(cumulative, draws, side="right")
-        unique: IndexArray = np.unique(np.minimum(found, weights.size - 1))
-        # Rounding in the cumulative sum can hit a row of no weight; such a row is spent.
-        return unique[weights[unique] > 0]
+        self.left -= np.einsum("ij,ij->j", block, block)
+        self.left[self.landmarks] = 0.0
 
 
 def pivoted_factor(inner: FloatArray, floor: float, most: int) -> tuple[FloatArray, IndexArray]:
-    """Return the Cholesky factor of the rows worth keeping, and which, largest pivot first."""
-    least = max(floor, KEPT_SHARE * float(np.diagonal(inner).mean()))
+    """Return the Cholesky factor of the rows worth keeping, and which, largest pivot first.
+
+    A proposal must keep 5 % of the proposals' mean residual once the better ones of its block are
+    taken. This replaces the rejection of Epperly, Tropp and Webber (2024): theirs needs only the
+    small matrix between proposals, but an operator is read by whole rows, so a rejected row has
+    been paid for. On 3-tori 5 % costs 2-4 % more landmarks than pivots taken one at a time, and a
+    tenth of the proposals; their coin flips reject a half.
+    """
+    least = max(floor, 0.05 * float(np.diagonal(inner).mean()))
     factor, order, rank, _ = dpstrf(inner, tol=least, lower=1)
     rank = max(1, min(int(rank), most))
     kept: IndexArray = np.asarray(order[:rank], dtype=np.int64) - 1
     return np.asfortranarray(np.tril(factor[:rank, :rank])), kept
 
 
-class FeatureBlock(NamedTuple):
-    """What is known of n rows of the matrix: all that the sums below need.
+@dataclass
+class Forecast:
+    r"""Residuals by rank, and their extrapolation.
 
-    Each sum is over rows, so blocks of rows can come from memory, a file or a worker, and
-    their sums be added (`total`) in any order; nothing larger than (r, n) or (r, r) is kept.
+    Kernels of smooth sets have residuals that fall like :math:`\exp(-B r^p)`, p being about one
+    over the dimension. The last two halvings of the rank give B and p.
+
+    Examples
+    --------
+    >>> forecast = Forecast()
+    >>> for rank in range(10, 130, 10):
+    ...     forecast.add(rank, float(np.exp(-0.1 * rank)))
+    >>> abs(forecast.rank_for(np.exp(-0.1 * 300)) - 300) < 10
+    True
     """
 
-    features: FloatArray  # (r, n)
-    residual: FloatArray  # (n,), ρ
-    diagonal: FloatArray  # (n,), K_ii
+    ranks: list[int] = field(default_factory=list)
+    logs: list[float] = field(default_factory=list)
+
+    def add(self, rank: int, residual: float) -> None:
+        """Add one observation."""
+        self.ranks.append(rank)
+        self.logs.append(float(np.log(max(residual, np.finfo(np.float64).tiny))))
+
+    def rank_for(self, goal: float) -> float:
+        """Return the rank at which the residual is expected to reach `goal`; inf if never."""
+        rank = self.ranks[-1]
+        quarter, half, now = np.interp([rank / 4, rank / 2, rank], self.ranks, self.logs)
+        ahead = now - np.log(max(goal, np.finfo(np.float64).tiny))
+        if ahead <= 0:
+            return float(rank)
+        first, second = quarter - half, half - now
+        if second <= 0:
+            return float("inf")
+        power = float(np.clip(np.log2(second / first), 0.05, 1.0)) if first > 0 else 1.0
+        growth = 1.0 + ahead * (1.0 - 2.0**-power) / second
+        return float(rank * min(growth ** (1.0 / power), 1e9))
 
 
-class Interval(NamedTuple):
-    """A vector and what is certain about it: lower ≤ truth ≤ upper, each (n,)."""
-
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+# The scaling is refreshed whenever the landmarks have grown by this factor: often enough to
+# see convergence coming, and all refreshes together cost a few percent of the factorisation.
+REFRESH = 1.5
 
 
-class Sums(NamedTuple):
-    """Sums over rows j with weights v, (p, n): Σ v φⱼ (r, p), Σ v √ρⱼ and Σ v √Kⱼⱼ, (p,)."""
+class CertifiedCholesky:
+    """A pivoted Cholesky factorisation that grows until its certificate meets `tol`.
 
-    features: FloatArray
-    residual: FloatArray
-    diagonal: FloatArray
-
-
-def weighted_sums(block: FeatureBlock, weights: FloatArray) -> Sums:
-    """Return the sums of one block of rows; add those of all blocks.
-
-    A weight may be inf (a row sum that may be 0); only the last sum keeps it.
+    Attributes
+    ----------
+    squares
+        ŝ² of Eqs. 2-4, (N,); ones before the first refresh.
+    statistics, limits
+        The certificate's row statistics and limits of s²/ŝ², of the last refresh.
+    slack, wanted_slack
+        Σ s² ρ, and the one at which `tol` may be met.
+    decay
+        The decrease of log(slack) per landmark in the last block.
+    settled
+        Whether the K-th eigenvalue is far above the slack, so that ŝ² needs no refresh.
     """
-    finite = np.where(np.isfinite(weights), weights, 0.0)
-    return Sums(
-        block.features @ finite.T,
-        finite @ np.sqrt(block.residual),
-        weights @ np.sqrt(block.diagonal),
-    )
 
-
-def total(parts: Iterable[Sums]) -> Sums:
-    """Return the sums over all rows from those of blocks of them, in whatever order."""
-    return reduce(lambda one, other: Sums(*map(np.add, one, other)), parts)
-
-
-def density(block: FeatureBlock, ones: Sums, *, nonnegative: bool) -> Interval:
-    r"""Return the row sums :math:`\tilde d = K 1` of a block of rows, from the sums of ones.
-
-    .. math:: |\tilde d_i - \phi_i^T \textstyle\sum_j \phi_j - \rho_i|
-              \le \sqrt{\rho_i}\, (\textstyle\sum_j \sqrt{\rho_j} - \sqrt{\rho_i})
-
-    The residual's diagonal is known, so it is added and only the rest is a bound.
-    `nonnegative` entries sum to no less than the diagonal. O(n r).
-    """
-    value, error = (p[0] for p in _products(block, ones, np.ones((1, block.residual.size))))
-    least = block.diagonal if nonnegative else np.zeros_like(value)
-    most = np.sqrt(block.diagonal) * ones.diagonal[0]
-    lower = np.maximum(value - error, least)
-    upper = np.maximum(np.minimum(value + error, most), lower)
-    # Far from convergence features can sum to anything; a row sums to K_ii at the least.
-    return Interval(np.clip(np.maximum(value, block.diagonal), lower, upper), lower, upper)
-
-
-def inverse_weights(row_sums: Interval) -> FloatArray:
-    """Return 1/d̃ for the second sums, (3, n): the value, its lower and its upper limit."""
-    with np.errstate(divide="ignore"):
-        inverse: FloatArray = 1.0 / np.stack(list(row_sums))
-    return inverse[[0, 2, 1]]
-
-
-def squared_scaling(
-    block: FeatureBlock, row_sums: Interval, inverse: Sums, *, nonnegative: bool
-) -> Interval:
-    r"""Return :math:`s^2 = 1 / (\tilde d\, g)`, :math:`g = K (1/\tilde d)`, of a block of rows.
-
-    `inverse` are the sums with `inverse_weights`. For a kernel of nonnegative entries g grows
-    with 1/d̃ entry by entry; otherwise what 1/d̃ may be off by enters through
-    :math:`|K_{ij}| \le \sqrt{K_{ii} K_{jj}}`. O(n r).
-    """
-    weights = inverse_weights(row_sums)
-    products, errors = _products(block, inverse, weights)
-    value = products[0]
-    if nonnegative:
-        lower = np.maximum(products[1] - errors[1], block.diagonal * weights[1])
-        upper = products[2] + errors[2]
-    else:
-        spread = np.maximum(inverse.diagonal[2] - inverse.diagonal[1], 0.0)
-        error = errors[0] + np.sqrt(block.diagonal) * spread
-        lower, upper = np.maximum(value - error, 0.0), value + error
-    value = np.maximum(value, block.diagonal * weights[0])
-    lower = np.minimum(lower, value)
-    upper = np.maximum(upper, value)
-    with np.errstate(divide="ignore"):
-        squares = Interval(
-            1.0 / (row_sums.value * value),
-            1.0 / (row_sums.upper * upper),
-            1.0 / (row_sums.lower * lower),
+    def __init__(
+        self,
+        operator: PSDOperator,
+        factor: PivotedCholesky,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: np.random.Generator,
+    ) -> None:
+        self.operator, self.factor, self.rng = operator, factor, rng
+        self.n_eigenvalues, self.accuracy = n_eigenvalues, accuracy
+        n = operator.n_samples
+        # Only a kernel has a scale, and those of Eq. 1 have no negative entries.
+        self.nonnegative = (
+            isinstance(operator, DiffusionOperator) and operator.sigma_squared is not None
         )
-    return _at_most(squares, 1.0 / block.diagonal) if nonnegative else squares
+        # Eigenvalues of a sample of rows tell when the certificate is worth its N r² flops.
+        self.sample = np.sort(rng.permutation(n)[: max(1000, 4 * n_eigenvalues)])
+        self.squares, self.limits = np.ones(n), ScalingLimits(1.0, 1.0)
+        self.statistics: RowStatistics | None = None
+        self.slack, self.wanted_slack = float(factor.residual.sum()), np.inf
+        self.decay, self.settled = 0.0, False
+        self.refreshed = self.passes = 0
+        self.forecast = Forecast()
+        self.next_forecast = 96  # landmarks; fewer do not show how the residuals fall
+        self.latest: Spectrum | None = None
+
+    def reach_tolerance(
+        self, block_size: int | None = None, affordable: float = np.inf, *, sampled: bool = False
+    ) -> bool:
+        """Add landmarks until the bound meets `tol` or none are left; return whether it does.
+
+        Stops early once more than `affordable` landmarks are expected to be needed. With `sampled`
+        the bound is that of `estimate` alone.
+        """
+        factor = self.factor
+        while factor.rank < factor.capacity and not factor.exhausted:
+            self._grow(block_size)
+            if not self.settled and factor.rank >= REFRESH * self.refreshed:
+                self.refresh()
+            if (
+                self.slack <= self.wanted_slack
+                and self._meets_tol(self.estimate())
+                and (sampled or self._meets_tol(self.spectrum()))
+            ):
+                return True
+            if np.isfinite(affordable) and factor.rank >= self.next_forecast:
+                self.next_forecast = int(REFRESH * factor.rank)
+                if self._expected_rank() > affordable:
+                    break
+        return False
+
+    def _grow(self, block_size: int | None) -> None:
+        """Add one block of landmarks, a smaller one where the goal is near."""
+        factor = self.factor
+        size = block_size or min(max(16, factor.rank // 8), factor.capacity)
+        if block_size is None and self.decay > 0 and 0 < self.wanted_slack < self.slack:
+            # A tenth more, as proposals are dropped and blocks differ.
+            needed = 1.1 * np.log(self.slack / self.wanted_slack) / self.decay
+            size = min(size, 4 + int(needed))
+        before, slack = factor.rank, self.slack
+        factor.grow(size, self.rng)
+        self._update_slack()
+        self.decay = np.log(slack / self.slack) / max(factor.rank - before, 1)
+        self.latest = None
+        self.forecast.add(factor.rank, self.slack)
+
+    def _update_slack(self) -> None:
+        high = self.limits.high if np.isfinite(self.limits.high) else 1.0
+        self.slack = high * float(self.factor.residual @ self.squares)
+
+    def _expected_rank(self) -> float:
+        """Return how many landmarks it may take, on an optimistic view."""
+        self.refresh()
+        # Fewer landmarks than eigenvalues cannot show the K-th; the trace bounds it.
+        smallest = float(self.squares @ self.factor.diagonal) / self.n_eigenvalues
+        if self.factor.rank >= 1.25 * self.n_eigenvalues:
+            smallest = float(self.estimate().eigenvalues[-1])
+        return self.forecast.rank_for(self.accuracy.tol * (smallest + self.accuracy.gamma))
+
+    def refresh(self) -> None:
+        """Compute ŝ² and its limits from the features: two passes, O(N r)."""
+        if self.statistics is not None and self.refreshed == self.factor.rank:
+            return
+        factor, diagonal = self.factor, self.factor.diagonal
+        scaling = Scaling(self.squares, self.squares, self.squares)  # ones
+        if isinstance(self.operator, DiffusionOperator):
+            features, residual = factor.features, factor.residual
+            # The residual's diagonal is known, so it is added and only the rest is an error.
+            row_sums = features.sum(axis=1) @ features + residual
+            # Far from convergence features can sum to anything.
+            density = np.maximum(row_sums, diagonal)
+            degree = features @ (1.0 / density) @ features + residual / density
+            error = 0.0 if self.nonnegative else density - row_sums
+            scaling = Scaling.of(
+                density, degree, diagonal, density_error=error, nonnegative=self.nonnegative
+            )
+        self.squares = scaling.squares
+        self.statistics = RowStatistics.of(factor.left, diagonal, scaling)
+        if isinstance(self.operator, DiffusionOperator):
+            self.limits = self.statistics.scaling_limits(nonnegative=self.nonnegative)
+        self._update_slack()
+        self.refreshed = factor.rank
+        self.passes += 2
+
+    def estimate(self) -> Spectrum:
+        """Return the spectrum estimated from a sample of the rows."""
+        if self.settled or self.sample.size == self.operator.n_samples:
+            return self.spectrum()
+        self.refresh()
+        share = self.operator.n_samples / self.sample.size
+        rows = self.factor.features[:, self.sample] * np.sqrt(self.squares[self.sample] * share)
+        return self._certify(rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows)
+
+    def spectrum(self) -> Spectrum:
+        """Return the eigenvalues and their certificate: three passes, O(N r²)."""
+        if self.latest is None:
+            self.refresh()
+            gram = np.zeros((self.factor.rank, self.factor.rank))
+            rows_per_block = 4096  # a scaled copy of these is all the memory needed
+            for start in range(0, self.operator.n_samples, rows_per_block):
+                rows = slice(start, start + rows_per_block)
+                scaled = self.factor.features[:, rows] * np.sqrt(self.squares[rows])
+                gram += scaled @ scaled.T
+            self.latest = self._certify(gram)
+            self.passes += 1
+        return self.latest
+
+    def _certify(self, gram: FloatArray) -> Spectrum:
+        assert self.statistics is not None  # for the type checker: refreshed before
+        # W is similar to a stochastic matrix where no affinity is negative.
+        largest = 1.0 if self.nonnegative else np.inf
+        return self.statistics.spectrum(gram, self.n_eigenvalues, self.limits, largest)
+
+    def _meets_tol(self, spectrum: Spectrum) -> bool:
+        """Whether the bound meets `tol`; if not, set the slack at which to check again."""
+        gamma, slack = self.accuracy.gamma, self.slack
+        rounding = gram_rounding(self.factor.rank, float(spectrum.eigenvalues[0]))
+        alone = float(np.linalg.norm(rounding / (spectrum.eigenvalues + gamma + rounding)))
+        # Where rounding alone exceeds `tol` nothing is gained by going far below it.
+        room = max(self.accuracy.tol, 2.0 * alone) - alone
+        excess = spectrum.total_log_error(gamma) - alone
+        if excess <= room:
+            return True
+        smallest = float(spectrum.upper[-1]) + gamma
+        self.settled = bool(np.isfinite(self.limits.high)) and slack < 0.1 * smallest
+        # The K-th eigenvalue may still grow by the slack, and then allows more. If that
+        # was tried already: all of the bound but rounding shrinks with the residual.
+        self.wanted_slack = room * (smallest + slack)
+        if not self.wanted_slack < slack:
+            self.wanted_slack = slack * max(0.1, room / excess)
+        return False
+
+    def finish(self) -> Spectrum:
+        """Return the spectrum with its statistics; warn where `tol` was not met."""
+        spectrum, factor = self.spectrum(), self.factor
+        bound = spectrum.total_log_error(self.accuracy.gamma)
+        converged = bound <= self.accuracy.tol
+        if not converged:
+            rounding = factor.exhausted or self._meets_tol(spectrum)
+            warn_of_bound(bound, self.accuracy.tol, factor.rank, rounding=rounding)
+        stats = {
+            "converged": converged,
+            "landmarks": factor.rank,
+            "entries_evaluated": factor.rows_read * self.operator.n_samples,
+            "residual_trace": float(factor.residual.sum()),
+            "passes": self.passes,
+        }
+        return replace(spectrum, stats=stats)
 
 
-def _at_most(squares: Interval, most: FloatArray) -> Interval:
-    """Cut s² at 1/K_ii: a diagonal entry of W, s² K_ii, is no more than λ₁ = 1."""
-    return Interval(*(np.minimum(limit, most) for limit in squares))
-
-
-def _products(
-    block: FeatureBlock, sums: Sums, weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return K v on a block of rows for each v ≥ 0, (p, n), and how far off it may be."""
-    root = np.sqrt(block.residual)
-    finite = np.where(np.isfinite(weights), weights, 0.0)
-    value: FloatArray = sums.features.T @ block.features
-    value += block.residual * finite
-    error = root * np.maximum(sums.residual[:, None] - root * finite, 0.0)
-    return value, error + RESIDUAL_FLOOR * np.abs(value)
+def warn_of_bound(bound: float, tol: float, landmarks: int, *, rounding: bool) -> None:
+    """Warn that `tol` was not met, by how much, and what can be done."""
+    remedy = (
+        "Only rounding error is left: raise gamma or tol."
+        if rounding
+        else "Raise max_landmarks or tol, or use solver='krylov' or 'exact'."
+    )
+    warn(
+        f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with "
+        f"{landmarks} landmarks, above tol={tol:g}. {remedy}",
+        AccuracyWarning,
+    )

@@ -1,4 +1,4 @@
-"""Streaming landmarks: the values and the certificate of the whole, from blocks."""
+"""Streamed landmarks: values and certificate agree with those of the whole data."""
 
 import warnings
 
@@ -16,8 +16,7 @@ from unaligned.operators.streamed import StreamedAffinity
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
 from unaligned.spectra import auto, landmarks
-from unaligned.spectra.landmarks import Landmarks
-from unaligned.spectra.landmarks import streamed as _stream
+from unaligned.spectra.landmarks import Landmarks, streamed
 
 TORI = {
     "2-torus": torus2(torus_angles(3000, rng=0)),
@@ -38,7 +37,7 @@ def exact(points, sigma_squared, k=100):
 
 @pytest.mark.parametrize("name", TORI)
 @pytest.mark.parametrize("seed", range(2))
-def test_values_agree_with_exact_ones_within_the_bound(name, seed, always):
+def test_values_agree_with_exact_within_bound(name, seed, always):
     points, scale = TORI[name], 2.0 * np.median(np.var(TORI[name], axis=0).sum())
     found = ua.signature(points, n_eigenvalues=100, bandwidth=scale, rng=seed)
     wanted = exact(points, scale)
@@ -51,9 +50,9 @@ def test_values_agree_with_exact_ones_within_the_bound(name, seed, always):
 
 
 @pytest.mark.parametrize("sample", [200, 600])
-def test_landmarks_are_added_where_the_sample_saw_too_little(sample, always, monkeypatch):
-    monkeypatch.setattr(_stream, "SAMPLE_ROWS", sample)
-    points = np.vstack([TORI["2-torus"], TORI["2-torus"][:100] + 40.0])  # a rare second piece
+def test_landmarks_are_added_for_rows_outside_the_sample(sample, always, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLE_ROWS", sample)
+    points = np.vstack([TORI["2-torus"], TORI["2-torus"][:100] + 40.0])  # a small second component
     found = ua.signature(points, n_eigenvalues=60, bandwidth=200.0)
     wanted = exact(points, 200.0, 60)
     error = np.linalg.norm(found.values - wanted.values)
@@ -61,7 +60,7 @@ def test_landmarks_are_added_where_the_sample_saw_too_little(sample, always, mon
     assert found.total_error_bound <= 1e-4
 
 
-def test_a_short_budget_is_told_and_bounded(always):
+def test_small_budget_warns_and_bound_holds(always):
     points = np.random.default_rng(0).normal(size=(1500, 20))
     solver = Landmarks(max_landmarks=150)
     with pytest.warns(AccuracyWarning, match="with 150 landmarks"):
@@ -72,7 +71,7 @@ def test_a_short_budget_is_told_and_bounded(always):
     assert np.linalg.norm(errors) <= found.total_error_bound
 
 
-def test_noise_until_nothing_but_rounding_is_left(always):
+def test_bound_holds_when_only_rounding_is_left(always):
     points = np.random.default_rng(0).normal(size=(400, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
@@ -82,7 +81,7 @@ def test_noise_until_nothing_but_rounding_is_left(always):
     assert (errors <= found.error_bound + wanted.error_bound).all()
 
 
-def test_a_generator_gives_the_signature_of_the_array(always):
+def test_generated_rows_give_the_signature_of_the_array(always):
     points = TORI["3-torus"]
     source = GeneratedRows(lambda: np.array_split(points, 7))
     dataset = ua.Dataset.from_source(source, name="generated")
@@ -93,7 +92,7 @@ def test_a_generator_gives_the_signature_of_the_array(always):
     assert ua.distance(dataset, points, **options) <= 1e-7
 
 
-def test_mean_rule_and_sampled_median_work_on_blocks(always):
+def test_mean_and_sampled_median_bandwidth_of_blocks(always):
     points = TORI["3-torus"]
     mean = ua.signature(points, n_eigenvalues=20, bandwidth="mean")
     expected = 4.0 * ((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()
@@ -103,7 +102,7 @@ def test_mean_rule_and_sampled_median_work_on_blocks(always):
     assert median.stats["sigma_squared_standard_error"] > 0
 
 
-def test_other_solvers_and_kernels_get_the_points_in_memory(always):
+def test_other_solvers_and_kernels_read_points_into_memory(always):
     source = GeneratedRows(lambda: np.array_split(TORI["2-torus"][:800], 3))
     dataset = ua.Dataset.from_source(source)
     for options in ({"solver": "exact"}, {"robust": True}, {"metric": "manhattan"}):
@@ -113,37 +112,35 @@ def test_other_solvers_and_kernels_get_the_points_in_memory(always):
         assert found.stats["storage"] != "streamed"
 
 
-def test_the_streamed_operator_is_the_gaussian_one():
+def test_streamed_affinity_equals_gaussian_affinity():
     points = TORI["9 features"][:500]
     source = GeneratedRows(lambda: np.array_split(points, 3))
-    streamed, dense = (
-        StreamedAffinity(RowPasses(source), Scale(9.0)),
-        GaussianAffinity(points, 9.0),
-    )
-    np.testing.assert_allclose(streamed.to_dense(), dense.to_dense(), atol=1e-13)
+    affinity = StreamedAffinity(RowPasses(source), Scale(9.0))
+    dense = GaussianAffinity(points, 9.0)
+    np.testing.assert_allclose(affinity.to_dense(), dense.to_dense(), atol=1e-13)
     vectors = np.random.default_rng(0).normal(size=(500, 3))
-    np.testing.assert_allclose(streamed @ vectors, dense @ vectors, atol=1e-11)
-    scaling = DiffusionOperator(streamed).scaling
+    np.testing.assert_allclose(affinity @ vectors, dense @ vectors, atol=1e-11)
+    scaling = DiffusionOperator(affinity).scaling
     np.testing.assert_allclose(scaling, DiffusionOperator(dense).scaling, rtol=1e-12)
 
 
 NOISE = np.random.default_rng(0).normal(size=(2000, 30))
 
 
-def test_a_heavy_tail_is_foreseen_and_left_to_krylov(always, monkeypatch):
-    monkeypatch.setattr(_stream, "SAMPLE_ROWS", 1000)
+def test_heavy_tail_falls_back_to_krylov_before_any_pass(always, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
     read = []
     monkeypatch.setattr(RowPasses, "reduce", lambda *_: read.append(1))
     found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0, tol=1e-6)
     assert found.stats["chosen"] == "krylov"
-    assert not read  # the sample was enough to know
+    assert not read
     wanted = exact(NOISE, 60.0, 20)
     assert np.linalg.norm(found.values - wanted.values) <= 1e-6
 
 
-def test_a_heavy_tail_of_too_many_rows_is_told_with_a_remedy(always, monkeypatch):
-    monkeypatch.setattr(_stream, "SAMPLE_ROWS", 1000)
+def test_heavy_tail_of_many_rows_warns_with_remedy(always, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
     monkeypatch.setattr(auto, "MOST_ROWS", 1000)
     with pytest.warns(AccuracyWarning, match=r"300 landmarks.*heavy tail.*'pca:10'"):
