@@ -41,7 +41,7 @@ def test_a_line_is_printed_for_each(files):
 
 def test_what_is_there_is_not_computed_again_and_is_tagged(store):
     found = run("describe cells.npy new.npy --store refs.db --tag source=both")
-    assert found.stderr == "In the store already: 1 of 2 datasets.\n"
+    assert found.stderr == "Already in the store: 1 of 2 datasets.\n"
     assert found.stdout.startswith("new: ")
     assert store.names({"source": "both"}) == ["cells", "new"]
     everything = run("describe cells.npy new.npy --store refs.db")
@@ -78,11 +78,14 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("describe new.npy --store refs.db --gamma 1e-5", "--gamma 1e-05 was asked for"),
-        ("describe new.npy --store refs.db -K 20", "--n-eigenvalues 20 was asked for"),
+        (
+            "describe new.npy --store refs.db --gamma 1e-5",
+            "--gamma 1e-05 differs from",
+        ),
+        ("describe new.npy --store refs.db -K 20", "--n-eigenvalues 20 differs from"),
         (
             "describe new.npy --store refs.db --preprocess log1p",
-            "--preprocess 'log1p' was asked for",
+            "--preprocess ('log1p',) differs from",
         ),
         ("describe new.npy --store fresh.db --gamma auto", "`unaligned info` suggests a number"),
         ("describe new.npy --store fresh.db -K 900", "--n-eigenvalues 900 needs at least 900"),
@@ -103,7 +106,7 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("list --store none.db", "There is no store"),
         ("remove cels --store refs.db", "Did you mean 'cells'?"),
         ("export --store refs.db --out all.txt", "--out 'all.txt' must end in .csv, .json, .npz"),
-        ("export --store refs.db --out no/all.csv", "there is no folder 'no'"),
+        ("export --store refs.db --out no/all.csv", "the folder 'no' does not exist"),
         ("describe new.npy --store refs.db --subsample 99", "--subsample 99 is more than dataset"),
         ("describe new.npy --store refs.db --subsample 30", "have 40 values, which takes 40"),
         (
@@ -172,7 +175,7 @@ def test_describe_can_draw_rows_and_the_store_says_so(store):
     assert re.search(r"cells .* 50 of 90 ", done("list --store drawn.db"))
     assert [row["rows_drawn_from"] for row in parsed("list --store drawn.db")] == [90, 80, None]
     again = run("describe cells.npy --store drawn.db --subsample 50")
-    assert again.stderr == "In the store already: 1 of 1 dataset.\n"
+    assert again.stderr == "Already in the store: 1 of 1 dataset.\n"
     assert parsed("nearest cells.npy --store drawn.db --subsample 50")["cells"][0]["distance"] == 0
     compared = parsed("compare cells.npy new.npy --subsample 50")["results"]["les"]["distances"]
     assert ua.distance(drawn["cells"], drawn["new"]) == pytest.approx(compared[0][1], rel=1e-12)
@@ -236,7 +239,7 @@ def test_ctrl_c_says_that_the_store_stays(files):
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
     told = (files / "out.err").read_text()
-    assert "What is in the store stays: the same command goes on from there." in told
+    assert "Stored signatures are kept: run the same command to continue." in told
     assert "Traceback" not in told
     assert set(reported(files / "out")) <= set(ua.Store("refs.db").names())
 

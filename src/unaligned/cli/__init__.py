@@ -1,15 +1,19 @@
-"""The command line: parse, call, print.
+"""The command line: parse arguments, call the library, print results.
 
-Results go to stdout, messages and progress to stderr. Exit codes: 0 done (also where a claim of
-the paper did not hold: that is a result), 1 a run that failed, 2 bad input, 130 stopped by
-Ctrl-C.
-
-Everything heavy is imported inside the commands, so that `unaligned --help` is quick.
+Results go to stdout, messages and progress to stderr. Commands import what they need inside
+their functions, so that `unaligned --help` stays fast.
 """
 
 from __future__ import annotations
 
-from . import files, filling, kept, paper, references
-from .base import app, main
+from importlib import import_module
 
-__all__ = ["app", "files", "filling", "kept", "main", "paper", "references"]
+from .app import app, main
+
+__all__ = ["app", "main"]
+
+# In the order in which `unaligned --help` lists them.
+for _command in ("info", "compare", "describe", "nearest", "list", "remove", "export", "cache"):
+    import_module(f".{_command}", __name__)
+for _command in ("distances", "reproduce", "demo"):
+    import_module(f".{_command}", __name__)

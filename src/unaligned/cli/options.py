@@ -1,10 +1,13 @@
-"""Options that several commands share, and what they mean in Python."""
+"""Options shared by several commands, and reading of the files that they name."""
 
 from __future__ import annotations
 
+import glob
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,173 +15,40 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ..defaults import STREAM_ROWS
-from ..errors import FileError, InputError
-from .output import complain
+from ..errors import FileError, InputError, UnalignedError
+from .printing import print_problem
 
 if TYPE_CHECKING:
     from ..cache import Cache
     from ..data.dataset import Dataset
 
+# Written out, so that `--help` need not import the solvers.
 SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
+# Formats in which distances and signatures are written.
+FORMATS = (".csv", ".json", ".npz")
+
+_file = partial(typer.Option, rich_help_panel="Files")
 _signature = partial(typer.Option, rich_help_panel="Signature")
 _run = partial(typer.Option, rich_help_panel="Run")
-_JOB_BYTES = 24  # per pair of rows: the affinity and what solvers need beside it
 
 
-def _solvers(incomplete: str) -> list[str]:
-    return [name for name in SOLVERS if name.startswith(incomplete)]
+def literal(text: str) -> Any:
+    """Return a number, true, false or null as a Python value, other text unchanged.
 
-
-Files: TypeAlias = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help="Data files; `file.npz:key` takes one array of several, a folder all files in it, "
-        "`months/*.csv` those that match.",
-    ),
-]
-AsJSON: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-StorePath: TypeAlias = Annotated[
-    Path, typer.Option("--store", help="The store: one SQLite file.", show_default=False)
-]
-Tags: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="KEY=VALUE", help="A tag; may be given several times."),
-]
-CacheFolder: TypeAlias = Annotated[
-    Path | None,
-    _run(
-        "--cache",
-        envvar="UNALIGNED_CACHE",
-        help="Folder where finished signatures are kept.",
-        show_default="your platform's, such as ~/.cache/unaligned",
-    ),
-]
-
-
-@dataclass(frozen=True)
-class Making:
-    """How datasets become signatures; None leaves it to the default."""
-
-    n_eigenvalues: Annotated[
-        int | None,
-        _signature(
-            "--n-eigenvalues",
-            "-K",
-            min=1,
-            help="Values of a signature.",
-            show_default="min(200, the smallest number of rows)",
-        ),
-    ] = None
-    gamma: Annotated[
-        str | None,
-        _signature(help="What counts as noise: a number, or `auto`.", show_default="1e-8"),
-    ] = None
-    solver: Annotated[
-        str | None,
-        _signature(
-            help=f"One of {', '.join(SOLVERS)}.", show_default="auto", autocompletion=_solvers
-        ),
-    ] = None
-    tol: Annotated[
-        float | None,
-        _signature(help="The wanted error of a signature.", show_default="1e-4"),
-    ] = None
-    bandwidth: Annotated[
-        str | None,
-        _signature(
-            help="The kernel's scale: `median`, `mean` or a number.", show_default="median"
-        ),
-    ] = None
-    metric: Annotated[
-        str | None,
-        _signature(help="A metric of scikit-learn.", show_default="euclidean"),
-    ] = None
-    n_neighbors: Annotated[
-        int | None,
-        _signature(min=2, help="Keep only the nearest neighbours."),
-    ] = None
-    robust: Annotated[
-        bool,
-        _signature("--robust", help="Set gross outliers aside."),
-    ] = False
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that were given, as Python takes them."""
-        names = ("n_eigenvalues", "solver", "tol", "metric", "n_neighbors")
-        found: dict[str, Any] = {name: getattr(self, name) for name in names}
-        found["gamma"] = _number_or_word("gamma", self.gamma, "auto")
-        found["bandwidth"] = _number_or_word("bandwidth", self.bandwidth, "median", "mean")
-        found["robust"] = self.robust or None
-        return {name: value for name, value in found.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Running:
-    """How the work is done."""
-
-    seed: Annotated[
-        int | None,
-        _run(min=0, help="Seed of what is random.", show_default="0"),
-    ] = None
-    jobs: Annotated[
-        int | None,
-        _run(
-            "--jobs",
-            "-j",
-            help="Datasets at a time; -1: one for each core.",
-            show_default="what cores and memory allow",
-        ),
-    ] = None
-
-    def n_jobs(self, datasets: Iterable[Dataset]) -> int:
-        """Return how many datasets are worked on at a time.
-
-        One on each core is quicker than all cores on one, as long as the matrices of all fit
-        into half of the memory.
-        """
-        from ..engine import available_cores, resolve_jobs
-        from ..engine.memory import available_memory
-
-        if self.jobs is not None:
-            return resolve_jobs(self.jobs)
-        largest = max((dataset.n_samples for dataset in datasets), default=1)
-        fitting = available_memory() // 2 // (_JOB_BYTES * min(largest, STREAM_ROWS) ** 2)
-        return max(1, min(available_cores(), fitting))
-
-
-@dataclass(frozen=True)
-class Caching:
-    """Where finished signatures are kept."""
-
-    cache: CacheFolder = None
-    no_cache: Annotated[bool, _run("--no-cache", help="Keep nothing.")] = False
-
-    def opened(self) -> Cache | None:
-        """Return the cache, or None; the default one is left out where it cannot be made."""
-        if self.no_cache:
-            return None
-        found = cache_in(self.cache)
+    >>> literal("2.5"), literal("true"), literal(".5"), literal("liver")
+    (2.5, True, 0.5, 'liver')
+    """
+    words = {"True": "true", "False": "false", "None": "null"}
+    for parse in (json.loads, float):
         try:
-            found.make()
-        except FileError as error:
-            if self.cache is not None:
-                raise
-            complain("Warning", f"nothing is kept. {error}")
-            return None
-        return found
-
-
-def cache_in(folder: Path | None) -> Cache:
-    """Return the cache in a folder, or in the usual one."""
-    from ..cache import Cache
-
-    return Cache() if folder is None else Cache(folder)
+            return parse(words.get(text, text))
+        except ValueError:
+            continue
+    return text
 
 
 def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Return what KEY=VALUE options say.
+    """Return the keys and values of KEY=VALUE texts.
 
     >>> pairs("--tag", ["organ=liver"])
     {'organ': 'liver'}
@@ -192,34 +62,303 @@ def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
     return found
 
 
-def literals(option: str, texts: Iterable[str] | None) -> dict[str, Any]:
-    """Return what KEY=VALUE options say, with numbers and true, false, null as such."""
-    return {key: literal(value) for key, value in pairs(option, texts).items()}
+def words(text: str | None) -> list[str] | None:
+    """Return the items of a list such as `les,imd`; None stays None."""
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
 
-def literal(text: str) -> Any:
-    """Return a number, true, false or null as such, and other text as it is.
+def require_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
+    """Raise an error if a file could not be written, before anything is computed."""
+    from .. import _check
 
-    >>> literal("2.5"), literal("true"), literal("liver")
-    (2.5, True, 'liver')
-    """
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    _check.suffix_of(option, path, suffixes)
+    folder = path.resolve().parent
+    reason = None
+    if not folder.is_dir():
+        reason = f"the folder {str(path.parent)!r} does not exist"
+    elif path.is_dir():
+        reason = "it is a folder. Name a file in it"
+    elif not os.access(folder, os.W_OK):
+        reason = f"no permission to write to the folder {str(path.parent)!r}"
+    if reason is not None:
+        raise FileError(f"Cannot write {str(path)!r}: {reason}.")
 
 
-def subsample_size(text: str | None) -> int | str | None:
-    """Return a number of rows, `common`, or None."""
-    return int(text) if text is not None and text.isdigit() else text
+Files: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="Data files. `file.npz:key` is one array of a file, a folder all files in it, "
+        "`months/*.csv` the files that match.",
+    ),
+]
+AsJSON: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+StorePath: TypeAlias = Annotated[
+    Path, typer.Option("--store", help="The store, one SQLite file.", show_default=False)
+]
+Tags: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="KEY=VALUE", help="A tag. May be repeated."),
+]
+Subsample: TypeAlias = Annotated[
+    Any,
+    typer.Option(
+        parser=literal,
+        metavar="N",
+        help="Draw N rows of each dataset first. `common`: as many as the smallest has.",
+    ),
+]
+CacheFolder: TypeAlias = Annotated[
+    Path | None,
+    _run(
+        "--cache",
+        envvar="UNALIGNED_CACHE",
+        help="Folder of computed signatures.",
+        show_default="the platform's cache folder, such as ~/.cache/unaligned",
+    ),
+]
 
 
-def _number_or_word(option: str, text: str | None, *words: str) -> str | float | None:
-    if text is None or text in words:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(
-            f"{option}={text!r} must be a number or {' or '.join(map(repr, words))}."
-        ) from None
+@dataclass(frozen=True)
+class FileOptions:
+    """How files are read."""
+
+    group_by: Annotated[
+        str | None, _file(help="Column or label array. Each of its values becomes a dataset.")
+    ] = None
+    columns: Annotated[str | None, _file(help="Columns to read from a table: `x,y,z`.")] = None
+    header: Annotated[
+        bool | None,
+        _file(help="Whether the first line of a text table is a header.", show_default="detect"),
+    ] = None
+    drop_non_numeric: Annotated[
+        bool, _file("--drop-non-numeric", help="Drop columns that are not numeric.")
+    ] = False
+    transpose: Annotated[bool, _file("--transpose", help="Samples are columns.")] = False
+    flatten: Annotated[bool, _file("--flatten", help="Flatten arrays of images to rows.")] = False
+    resize: Annotated[
+        str | None, _file(metavar="WIDTHxHEIGHT", help="Resize images: `32x32`.")
+    ] = None
+    kind: Annotated[
+        str, _file(help="Kind of the values: points, distances, affinity, spd or graph.")
+    ] = "points"
+    preprocess: Annotated[
+        str | None, _file(help="Preprocessing steps in order: `log1p,pca:50`.")
+    ] = None
+    nan_policy: Annotated[
+        str, _file(help="Rows with NaN or infinity: `raise` an error, or `omit` them.")
+    ] = "raise"
+
+    def load(
+        self,
+        patterns: Sequence[str],
+        *,
+        short: bool = False,
+        on_error: Callable[[UnalignedError], None] | None = None,
+    ) -> dict[str, Dataset]:
+        """Return the datasets of files by name.
+
+        Parameters
+        ----------
+        patterns
+            Paths of files and folders, or glob patterns.
+        short
+            Leave the file's name out of the names if there is one file: `7` for `table:7`.
+        on_error
+            Called with the error of a file that cannot be read; without it the error is raised.
+        """
+        from .. import load_all
+        from ..io.load import name_of, names_of
+
+        files = [file for pattern in patterns for file in _expand(pattern)]
+        repeated = [file for file in files if files.count(file) > 1]
+        if repeated:
+            raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
+        found: list[tuple[str, str, Dataset]] = []
+        for file, unique in zip(files, names_of(files), strict=True):
+            usual = name_of(file)
+            try:
+                datasets = load_all(file, **self._arguments())
+            except UnalignedError as error:
+                if on_error is None:
+                    raise
+                on_error(error)
+                continue
+            for name, dataset in datasets.items():
+                label = unique + name.removeprefix(usual) if name.startswith(usual) else name
+                if short and len(files) == 1 and len(datasets) > 1:
+                    label = label.removeprefix(f"{unique}:")
+                found.append((file, label, dataset))
+        counts = Counter(label for _, label, _ in found)
+        named = {
+            f"{file}/{label}" if counts[label] > 1 else label: dataset
+            for file, label, dataset in found
+        }
+        return {name: dataset.with_options(name=name) for name, dataset in named.items()}
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the options that were given, as arguments of `ua.load_all`."""
+        given = {
+            **asdict(self),
+            "columns": self.columns and tuple(map(_column, words(self.columns) or ())),
+            "preprocess": words(self.preprocess),
+            "resize": self.resize and _image_size(self.resize),
+        }
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and (value is not False or name == "header")
+        }
+
+
+def _column(text: str) -> str | int:
+    return int(text) if text.isdigit() else text
+
+
+def _image_size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    if not (width.isdigit() and height.isdigit() and int(width) and int(height)):
+        raise InputError(f"--resize {text!r} must be WIDTHxHEIGHT, such as 32x32.")
+    return int(width), int(height)
+
+
+def _expand(pattern: str) -> list[str]:
+    """Return the files that match a pattern, for shells that do not expand it themselves."""
+    from ..io.groups import natural_key
+    from ..io.paths import locate
+
+    if not glob.has_magic(pattern) or os.path.lexists(locate(pattern).path):
+        return [pattern]
+    found = sorted(glob.glob(pattern, recursive=True), key=natural_key)
+    if not found:
+        folder = os.path.dirname(pattern) or "."
+        remedy = "Check the name of the folder."
+        if os.path.isdir(folder):
+            remedy = f"Give {folder!r} to read all files in that folder."
+        raise FileError(f"No file matches {pattern!r}. {remedy}")
+    return found
+
+
+def _complete_solver(incomplete: str) -> list[str]:
+    return [name for name in SOLVERS if name.startswith(incomplete)]
+
+
+@dataclass(frozen=True)
+class SignatureOptions:
+    """How signatures are computed; None stands for the library's default."""
+
+    n_eigenvalues: Annotated[
+        int | None,
+        _signature(
+            "--n-eigenvalues",
+            "-K",
+            min=1,
+            help="Number of eigenvalues.",
+            show_default="min(200, the smallest number of rows)",
+        ),
+    ] = None
+    gamma: Annotated[
+        Any,
+        _signature(
+            parser=literal,
+            metavar="NUMBER",
+            help="Eigenvalues below it count as noise. `auto` reads it off the spectrum.",
+            show_default="1e-8",
+        ),
+    ] = None
+    solver: Annotated[
+        str | None,
+        _signature(
+            help=f"One of {', '.join(SOLVERS)}.",
+            show_default="auto",
+            autocompletion=_complete_solver,
+        ),
+    ] = None
+    tol: Annotated[
+        float | None, _signature(help="Wanted error of a signature.", show_default="1e-4")
+    ] = None
+    bandwidth: Annotated[
+        Any,
+        _signature(
+            parser=literal,
+            metavar="RULE",
+            help="Kernel bandwidth: `median`, `mean`, or σ² as a number.",
+            show_default="median",
+        ),
+    ] = None
+    metric: Annotated[
+        str | None, _signature(help="A metric of scikit-learn.", show_default="euclidean")
+    ] = None
+    n_neighbors: Annotated[
+        int | None, _signature(min=2, help="Keep the affinity of nearest neighbours only.")
+    ] = None
+    robust: Annotated[bool, _signature("--robust", help="Exclude gross outliers.")] = False
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given."""
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value is not None and value is not False
+        }
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Seed and parallelism, under the names that Python gives them."""
+
+    rng: Annotated[int | None, _run("--seed", min=0, help="Random seed.", show_default="0")] = None
+    n_jobs: Annotated[
+        int | None,
+        _run(
+            "--jobs",
+            "-j",
+            help="Datasets computed at a time; -1 for one per core.",
+            show_default="as many as cores and memory allow",
+        ),
+    ] = None
+
+    def jobs_for(self, datasets: Iterable[Dataset]) -> int:
+        """Return how many datasets to compute at a time.
+
+        One per core is faster than all cores on one, as long as the matrices fit into memory.
+        """
+        from ..engine import available_cores, resolve_jobs
+        from ..engine.memory import available_memory
+
+        if self.n_jobs is not None:
+            return resolve_jobs(self.n_jobs)
+        largest = max((dataset.n_samples for dataset in datasets), default=1)
+        # 24 bytes per pair of rows (the affinity and a solver's copies), in half of the memory.
+        n_fitting = available_memory() // 2 // (24 * min(largest, STREAM_ROWS) ** 2)
+        return max(1, min(available_cores(), n_fitting))
+
+
+@dataclass(frozen=True)
+class CacheOptions:
+    """Where computed signatures are kept."""
+
+    cache: CacheFolder = None
+    no_cache: Annotated[bool, _run("--no-cache", help="Use no cache.")] = False
+
+    def open(self) -> Cache | None:
+        """Return the cache, or None; a default folder that cannot be made is only a warning."""
+        if self.no_cache:
+            return None
+        found = cache_in(self.cache)
+        try:
+            found.make()
+        except FileError as error:
+            if self.cache is not None:
+                raise
+            print_problem("Warning", f"Signatures are not cached. {error}")
+            return None
+        return found
+
+
+def cache_in(folder: Path | None) -> Cache:
+    """Return the cache in a folder, or in the default one."""
+    from ..cache import Cache
+
+    return Cache() if folder is None else Cache(folder)

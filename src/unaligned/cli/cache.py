@@ -1,0 +1,61 @@
+"""`unaligned cache`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from .._format import amount
+from ..errors import InputError, counted
+from .app import app, command
+from .options import AsJSON, CacheFolder, cache_in
+from .printing import print_json, print_message, stdout
+
+cache = typer.Typer(
+    name="cache",
+    help="Show or clear the cache of signatures that `compare` has computed.",
+    no_args_is_help=True,
+)
+app.add_typer(cache)
+
+
+@command("unaligned cache info", "unaligned cache info --json", group=cache)
+def info(folder: CacheFolder = None, json: AsJSON = False) -> None:
+    """Show the folder of the cache and its size."""
+    found = cache_in(folder).info()
+    if json:
+        print_json(asdict(found))
+        return
+    size = f"{amount(found.n_bytes)} of at most {amount(found.max_bytes)}"
+    stdout().print(f"{found.folder}: {counted(found.n_signatures, 'signature')}, {size}")
+
+
+@command("unaligned cache clear", "unaligned cache clear --keep 100MB", group=cache)
+def clear(
+    folder: CacheFolder = None,
+    keep: Annotated[
+        str, typer.Option(metavar="SIZE", help="Keep the most recently used, up to this size.")
+    ] = "0",
+) -> None:
+    """Remove signatures from the cache."""
+    found = cache_in(folder)
+    n_removed = found.clear(keep_bytes=_n_bytes(keep))
+    print_message(
+        f"Removed: {counted(n_removed, 'signature')}. Left: {found.info().n_signatures}."
+    )
+
+
+def _n_bytes(text: str) -> int:
+    """Return the number of bytes of a size.
+
+    >>> _n_bytes("0"), _n_bytes("100MB"), _n_bytes("1.5 GiB")
+    (0, 100000000, 1610612736)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)(i?)b?", text.strip().lower())
+    if found is None:
+        raise InputError(f"--keep {text!r} must be a size such as 100MB or 2GiB.")
+    base = 1024 if found[3] else 1000
+    return int(float(found[1]) * base ** " kmg".index(found[2] or " "))

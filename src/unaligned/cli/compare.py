@@ -1,0 +1,347 @@
+"""`unaligned compare`."""
+
+from __future__ import annotations
+
+import json as json_format
+import math
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .._format import jsonable
+from ..errors import FileError, InputError, MissingExtraError, NotApplicableError, counted
+from .app import Command, command, resumable
+from .options import (
+    FORMATS,
+    AsJSON,
+    CacheOptions,
+    FileOptions,
+    Files,
+    RunOptions,
+    SignatureOptions,
+    Subsample,
+    literal,
+    pairs,
+    require_writable,
+    words,
+)
+from .printing import (
+    fits,
+    print_json,
+    print_message,
+    print_problem,
+    print_table,
+    table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..result import Comparison
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Files that `compare` writes."""
+
+    out: Annotated[
+        Path | None, typer.Option(help="Write the distances to a .csv, .json or .npz file.")
+    ] = None
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw a heat map to a .png, .svg, .pdf or .jpg file.")
+    ] = None
+    report: Annotated[Path | None, typer.Option(help="Write a report to an .html file.")] = None
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUES",
+            help="For the report: one value per dataset, in their order, such as `day=0,1,4`.",
+        ),
+    ] = None
+    tags: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="For the report: a .csv file with the names of the datasets in the first column "
+            "and a tag in each other.",
+        ),
+    ] = None
+
+    def require_possible(self) -> None:
+        """Raise an error if an output could not be written, before anything is computed."""
+        from ..report.page import SUFFIXES
+
+        pictures = (".png", ".svg", ".pdf", ".jpg")
+        for option, suffixes in (("out", FORMATS), ("plot", pictures), ("report", SUFFIXES)):
+            path = getattr(self, option)
+            if path is not None:
+                require_writable(option, path, suffixes)
+        for option in ("title", "tag", "tags"):
+            if getattr(self, option) and self.report is None:
+                raise InputError(f"--{option} needs a report: add --report report.html.")
+
+    def tag_table(self, names: Sequence[str]) -> pd.DataFrame | None:
+        """Return a row for each dataset and a column for each tag, or None without tags."""
+        import pandas as pd
+
+        from ..tags import read_tags
+
+        if not self.tag and self.tags is None:
+            return None
+        columns = {}
+        for key, listed in pairs("--tag", self.tag).items():
+            values = [text.strip() for text in listed.split(",")]
+            if len(values) != len(names):
+                raise InputError(
+                    f"--tag {f'{key}={listed}'!r} has {len(values)} values for {len(names)} "
+                    f"datasets. Give one for each, in this order: {', '.join(names)}."
+                )
+            columns[key] = values
+        frame = pd.DataFrame(columns, index=list(names), dtype=object)
+        if self.tags is not None:
+            table = _read_tag_file(self.tags)
+            read_tags(table, names)  # raises its errors before anything is computed
+            frame = table.drop(columns=list(columns), errors="ignore").join(frame, how="outer")
+        return frame.map(lambda text: literal(text) if isinstance(text, str) and text else None)
+
+    def write(self, comparison: Comparison, *, several: bool, tags: pd.DataFrame | None) -> None:
+        """Write the files; with several distances each has its own."""
+        from .. import figures
+        from ..io.archive import write_text
+
+        def own(path: Path) -> Path:
+            name = f"{path.stem}-{comparison.distance_name}{path.suffix}"
+            return path.with_name(name) if several else path
+
+        if self.out is not None:
+            path, suffix = own(self.out), self.out.suffix.lower()
+            if suffix == ".npz":
+                comparison.save(path)
+            elif suffix == ".csv":
+                write_text(path, comparison.to_frame().to_csv(lineterminator="\n"))
+            else:
+                text = json_format.dumps(jsonable(_as_json([comparison])), indent=1)
+                write_text(path, f"{text}\n")
+        if self.plot is not None:
+            figure: Any = comparison.plot("heatmap").figure
+            figures.save(figure, own(self.plot))
+        if self.report is not None:
+            typed = shlex.join(["unaligned", *sys.argv[1:]])
+            comparison.report(own(self.report), title=self.title, tags=tags, command=typed)
+        for path in filter(None, (self.out, self.plot, self.report)):
+            print_message(f"Written: {own(path)}")
+
+
+def _read_tag_file(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            separator = max(",;\t", key=file.readline().count)
+            file.seek(0)
+            frame = pd.read_csv(file, sep=separator, dtype=str)
+        if frame.shape[1] < 2:
+            raise ValueError("there is no column of tags")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error).strip().rstrip(".")
+        raise FileError(
+            f"--tags {str(path)!r} cannot be read as a table: {reason}. It needs a header, and a "
+            "row for each dataset: its name, then a value of each tag."
+        ) from error
+    return frame.set_index(frame.columns[0])
+
+
+class _CompareCommand(Command):
+    """A command whose --against takes all files up to the next option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        repeated: list[str] = []
+        inside = False
+        for argument in args:
+            if argument.startswith("-"):
+                inside = argument == "--against"
+            elif inside and repeated[-1] != "--against":
+                repeated.append("--against")
+            repeated.append(argument)
+        return super().parse_args(ctx, repeated)
+
+
+def _complete_distance(incomplete: str) -> list[str]:
+    from ..metrics.registry import DISTANCES
+
+    return [name for name in DISTANCES if name.startswith(incomplete)]
+
+
+@command(
+    "unaligned compare cells.npy model.npy digits.csv",
+    "unaligned compare table.csv --group-by day --out distances.csv --plot heat.png",
+    "unaligned compare table.csv --group-by day --report report.html --tag day=0,1,2",
+    "unaligned compare new.npy --against cells.npy model.npy",
+    "unaligned compare cells.npy model.npy --distance les --distance imd",
+    "unaligned compare cells.npy model.npy --preprocess standardize,pca:2 -K 50 --json",
+    cls=_CompareCommand,
+)
+def compare(
+    files: Files,
+    reading: FileOptions,
+    signature: SignatureOptions,
+    run: RunOptions,
+    cache: CacheOptions,
+    output: OutputOptions,
+    references: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="FILE",
+            help="References; each FILE is compared with each of them.",
+        ),
+    ] = None,
+    distance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--distance",
+            "-d",
+            show_default="les",
+            autocompletion=_complete_distance,
+            help="A distance, see `unaligned distances`. May be repeated.",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Another option of the distance: squared=true."),
+    ] = None,
+    subsample: Subsample = None,
+    json: AsJSON = False,
+) -> None:
+    """Compare datasets with each other, or with references.
+
+    Signatures are cached: a run that was interrupted, or one with more files, computes only
+    what is missing. With several distances each writes its own file (`distances-les.csv`). If
+    one does not apply, the others are computed and the exit code is 1.
+    """
+    output.require_possible()
+    listed = [name for text in distance or ["les"] for name in words(text) or ()]
+    names = list(dict.fromkeys(listed))
+    extra = {key: literal(value) for key, value in pairs("--option", option).items()}
+    options = _options_by_distance(names, {**signature.given(), **extra})
+    datasets = reading.load(files, short=not references)
+    others = reading.load(references) if references else None
+    if len(datasets) < 2 and not others:
+        raise InputError(
+            f"There is one dataset, {next(iter(datasets))!r}, and nothing to compare it with. "
+            "Give more files, --against references, or --group-by a column."
+        )
+    tags = output.tag_table(list(datasets))
+    settings = {
+        "references": others,
+        "subsample": subsample,
+        "rng": run.rng,
+        "n_jobs": run.jobs_for([*datasets.values(), *(others or {}).values()]),
+        "cache": cache.open(),
+    }
+    found: list[Comparison] = []
+    for name in names:
+        try:
+            found.append(_compare(datasets, {**settings, **options[name], "distance": name}))
+        except (NotApplicableError, MissingExtraError) as error:
+            print_problem("Error", error)
+            continue
+        if not json:
+            _print_distances(found[-1])
+        output.write(found[-1], several=len(names) > 1, tags=tags)
+    if json and found:
+        print_json(_as_json(found))
+    if len(found) < len(names):
+        raise typer.Exit(1)
+
+
+def _options_by_distance(
+    names: Sequence[str], given: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the given options that each distance has; at least one must have each option."""
+    from .. import _check, _settings
+    from ..metrics.registry import ALIASES, DISTANCES
+
+    for name in names:
+        _check.one_of("distance", name, DISTANCES, ALIASES)
+    known = {name: set(_settings.option_names(DISTANCES[name])) for name in names}
+    _check.known_options(" or ".join(names), given, set().union(*known.values()))
+    return {
+        name: {key: value for key, value in given.items() if key in options}
+        for name, options in known.items()
+    }
+
+
+def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Comparison:
+    """Return a comparison, with messages about the cache and the sizes of the datasets."""
+    import unaligned as ua
+
+    from ..cache import is_cached
+    from ..inputs import SIZE_RATIO
+
+    hint = "Finished signatures are cached: run the same command to continue."
+    with resumable("Nothing was cached." if settings["cache"] is None else hint):
+        found = ua.compare(datasets, **settings)
+    signatures = list({**found.signatures, **found.reference_signatures}.values())
+    n_cached = sum(map(is_cached, signatures))
+    if n_cached:
+        total = counted(len(signatures), "dataset")
+        print_message(f"{total}: {counted(n_cached, 'signature')} from the cache.")
+    if signatures:
+        small = min(signatures, key=lambda item: item.n_samples)
+        large = max(signatures, key=lambda item: item.n_samples)
+        # Larger ratios are a warning of `ua.compare`.
+        differ = 1.5 < large.n_samples / small.n_samples <= SIZE_RATIO
+        if differ and 2 * small.n_eigenvalues >= small.n_samples:
+            print_message(
+                f"Note: {small.name!r} has {small.n_samples} rows, {large.name!r} has "
+                f"{large.n_samples}, and K={small.n_eigenvalues} is most of the smaller spectrum. "
+                "Part of their distance is due to the sizes. Use --subsample common, or lower -K."
+            )
+    return found
+
+
+def _as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Return comparisons of the same datasets as one JSON object."""
+    first = comparisons[0]
+    return {
+        "names": first.names,
+        "reference_names": first.reference_names,
+        "results": {
+            found.distance_name: {
+                "distances": found.distances,
+                "error_bounds": found.error_bounds,
+                "options": found.options,
+                "seed": found.seed,
+            }
+            for found in comparisons
+        },
+    }
+
+
+def _print_distances(comparison: Comparison) -> None:
+    """Print all distances, or the nearest and farthest if the terminal is too narrow for them."""
+    names, others = comparison.names, comparison.reference_names
+    largest = max(map(float, comparison.error_bounds.ravel()))
+    accuracy = f" (error ≤ {largest:.1g})" if math.isfinite(largest) else ""
+    title = f"{comparison.distance_name} distances{accuracy}"
+    rows = table(["", *others], n_text=1)
+    for name, row in zip(names, comparison.distances, strict=True):
+        rows.add_row(name, *(f"{value:.4g}" for value in row))
+    if fits(rows):
+        print_table(title, rows)
+        return
+    rows = table(["dataset", "nearest", "distance", "farthest", "distance"], n_text=1)
+    for i, name in enumerate(names):
+        row = comparison.distances[i]
+        rest = [j for j in range(len(others)) if not (comparison.is_square and i == j)]
+        near, far = min(rest, key=lambda j: row[j]), max(rest, key=lambda j: row[j])
+        rows.add_row(name, others[near], f"{row[near]:.4g}", others[far], f"{row[far]:.4g}")
+    print_table(title, rows)
+    print_message("The terminal is too narrow for all distances: use --out distances.csv.")

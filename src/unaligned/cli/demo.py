@@ -1,0 +1,36 @@
+"""`unaligned demo`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .app import command
+from .options import AsJSON
+from .printing import print_json, print_table, stdout, table
+
+
+@command("unaligned demo", "unaligned demo --seed 3")
+def demo(
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0, json: AsJSON = False
+) -> None:
+    """Compare handwritten digits in feature spaces that have nothing in common."""
+    from ..experiments.digits import run_demo
+
+    result = run_demo(rng=seed)
+    frame = result.comparison.to_frame()
+    if json:
+        found = {"names": list(frame.index), "distances": frame.to_numpy()}
+        print_json({"datasets": result.descriptions, **found, "reading": result.reading})
+        return
+    console = stdout()
+    console.print("Datasets (rows × columns):")
+    for code, description in result.descriptions.items():
+        console.print(f"  {code}  {description}")
+    rows = table(["", *frame.columns], n_text=1)
+    for name, row in frame.iterrows():
+        rows.add_row(str(name), *(f"{value:.2f}" for value in row))
+    print_table("\nLES distances", rows)
+    for sentence in result.reading:
+        console.print(f"- {sentence}")

@@ -1,0 +1,26 @@
+"""`unaligned distances`."""
+
+from __future__ import annotations
+
+from .app import command
+from .options import AsJSON
+from .printing import print_json, print_table, table
+
+
+@command("unaligned distances", "unaligned distances --json")
+def distances(json: AsJSON = False) -> None:
+    """List the distances, what each needs and what it costs."""
+    from .. import available
+
+    frame = available()
+    if json:
+        print_json([{"name": name, **row} for name, row in frame.to_dict("index").items()])
+        return
+    rows = table(["name", "description", "needs", "works on", "cost"], n_text=5)
+    for name, row in frame.iterrows():
+        needs = [need for need in ("same features", "paired rows") if row[need]]
+        needs += [f"the extra '{row['extra']}'"] if row["extra"] else []
+        works_on = "descriptors" if row["descriptor"] else "pairs"
+        cells = (row["what"], ", ".join(needs) or "nothing shared", works_on, row["cost"])
+        rows.add_row(str(name), *cells)
+    print_table("Distances", rows)

@@ -1,0 +1,30 @@
+"""`unaligned export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import counted
+from .app import command
+from .options import FORMATS, StorePath, Tags, pairs, require_writable
+from .printing import print_message
+
+
+@command(
+    "unaligned export --store refs.db --out signatures.csv",
+    "unaligned export --store refs.db --out scans.json --tag source=scans",
+)
+def export(
+    store: StorePath,
+    out: Annotated[Path, typer.Option(help="Output file: .csv, .json or .npz.")],
+    tag: Tags = None,
+) -> None:
+    """Write the signatures in a store to a file."""
+    from .. import Store
+
+    require_writable("out", out, FORMATS)
+    count = Store(store, create=False).export(out, tags=pairs("--tag", tag))
+    print_message(f"Written: {out}, {counted(count, 'signature')}.")

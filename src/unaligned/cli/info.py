@@ -1,0 +1,146 @@
+"""`unaligned info`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .._format import amount, duration
+from ..defaults import GAMMA, N_EIGENVALUES
+from ..errors import DataWarning, UnalignedError, UnalignedWarning, counted
+from .app import command, exit_code
+from .options import AsJSON, FileOptions, Files, SignatureOptions
+from .printing import fits, print_json, print_problem, stdout, table, with_flags
+
+if TYPE_CHECKING:
+    from ..data.dataset import Dataset
+
+
+@command(
+    "unaligned info cells.npy",
+    "unaligned info table.csv --group-by day",
+    "unaligned info arrays.npz:first --json",
+)
+def info(
+    files: Files, reading: FileOptions, signature: SignatureOptions, json: AsJSON = False
+) -> None:
+    """Show the contents of files, what a comparison would cost, and suggested settings.
+
+    Shape, type, rows with NaN, duplicates; time and memory of a signature; K and γ as the
+    spectrum suggests them (of 2000 rows if there are more). Files that cannot be read are
+    errors, and the others are shown.
+    """
+    codes: list[int] = []
+
+    def on_error(error: UnalignedError) -> None:
+        print_problem("Error", error)
+        codes.append(exit_code(error))
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*: dropped ", DataWarning)  # the table has the count
+        reading = replace(reading, nan_policy="omit")
+        datasets = reading.load(files, short=True, on_error=on_error)
+    found = [dataset_info(item, signature.given()) for item in datasets.values()]
+    if json and found:
+        print_json([asdict(item) for item in found])
+    elif found:
+        _print(found)
+    if any(item.problem for item in found):
+        codes.append(2)
+    if codes:
+        raise typer.Exit(max(codes))
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """Contents and cost of one dataset, and settings suggested for it."""
+
+    name: str
+    kind: str
+    n_samples: int
+    n_features: int
+    dtype: str
+    rows_with_nan: int
+    duplicate_rows: int
+    solver: str | None = None
+    seconds: float | None = None
+    memory_bytes: int | None = None
+    n_eigenvalues: int | None = None
+    n_eigenvalues_reason: str | None = None
+    gamma: float | None = None
+    gamma_reason: str | None = None
+    problem: str | None = None
+
+
+def dataset_info(dataset: Dataset, options: dict[str, Any]) -> DatasetInfo:
+    """Return contents, cost and suggestions; an error of the latter becomes the `problem`."""
+    import unaligned as ua
+
+    n_unique = dataset.n_samples
+    if dataset.kind == "points":  # + 0.0 turns -0.0 into 0.0
+        rows = (row for block in dataset.blocks() for row in block + 0.0)
+        n_unique = len({hash(row.tobytes()) for row in rows})
+    contents = DatasetInfo(
+        name=dataset.name or "",
+        kind=dataset.kind,
+        n_samples=dataset.n_samples + dataset.n_dropped,
+        n_features=dataset.n_features,
+        dtype=str(getattr(dataset.values, "dtype", "float64")),
+        rows_with_nan=dataset.n_dropped,
+        duplicate_rows=dataset.n_samples - n_unique,
+    )
+    sample = dataset
+    if dataset.n_samples > 2000:  # a spectrum of 2000 rows takes a second
+        sample = dataset.subsample(2000, dataset.generator(0))
+    try:
+        cost = ua.estimate(dataset, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnalignedWarning)  # they would be about the sample
+            advice = ua.diagnose(sample, **options)
+    except UnalignedError as error:
+        return replace(contents, problem=with_flags(error))
+    return replace(
+        contents,
+        solver=cost.solver,
+        seconds=cost.seconds,
+        memory_bytes=cost.memory_bytes,
+        n_eigenvalues=advice.n_eigenvalues,
+        n_eigenvalues_reason=advice.n_eigenvalues_reason,
+        gamma=advice.gamma,
+        gamma_reason=advice.gamma_reason,
+    )
+
+
+def _print(found: Sequence[DatasetInfo]) -> None:
+    """Print a table, or sentences if the terminal is too narrow for it."""
+    columns = ["dataset", "rows", "columns", "type", "rows with NaN", "duplicates"]
+    rows = table([*columns, "solver", "time", "memory", "suggested K", "suggested γ"], n_text=1)
+    sentences = []
+    for item in found:
+        shape = (str(item.n_samples), str(item.n_features), item.dtype)
+        flaws = item.rows_with_nan, item.duplicate_rows
+        advice = ["-"] * 5
+        sentence = f"{item.name}: {shape[0]} × {shape[1]} {shape[2]}, "
+        sentence += f"{counted(flaws[0], 'row')} with NaN, {counted(flaws[1], 'duplicate')}"
+        if item.problem is None:
+            cost = [duration(item.seconds or 0), amount(item.memory_bytes or 0)]
+            advice = [str(item.solver), *cost, str(item.n_eigenvalues), f"{item.gamma:.0e}"]
+            sentence += f"; {', '.join(advice[:3])}; suggested: K={advice[3]}, γ={advice[4]}"
+        rows.add_row(item.name, *shape, *map(str, flaws), *advice)
+        sentences.append(sentence)
+    console = stdout()
+    console.print(*([rows] if fits(rows) else sentences), sep="\n")
+    for item in found:
+        if item.problem is not None:
+            console.print(f"{item.name}: {item.problem}")
+    sound = [item for item in found if item.problem is None]
+    if sound:
+        note = "K and γ are suggestions, read off each spectrum. The defaults are "
+        note += f"K = min({N_EIGENVALUES}, the smallest number of rows) and γ = {GAMMA:g}."
+        if len(sound) == 1:
+            note += f" Here: {sound[0].n_eigenvalues_reason}; {sound[0].gamma_reason}."
+        console.print(note)

@@ -1,0 +1,65 @@
+"""`unaligned nearest`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from .app import command
+from .options import AsJSON, FileOptions, Files, StorePath, Subsample, Tags, pairs
+from .printing import print_json, print_table, table
+
+
+@command(
+    "unaligned nearest new.npy --store refs.db",
+    "unaligned nearest new.npy --store refs.db -k 3 --tag source=scans",
+    "unaligned nearest new.npy --store refs.db --aggregate mean --by source",
+)
+def nearest(
+    files: Files,
+    store: StorePath,
+    reading: FileOptions,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours.")] = 5,
+    aggregate: Annotated[
+        str | None,
+        typer.Option(help="Rank groups of references by `mean`, `min` or `max` distance."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="The tag whose values form the groups of --aggregate.")
+    ] = None,
+    subsample: Subsample = None,
+    tag: Tags = None,
+    json: AsJSON = False,
+) -> None:
+    """Find the references in a store that are nearest to a dataset.
+
+    The signature of the dataset is computed with the settings of the store. Only references
+    with all given tags are searched. Distances between datasets of different size are biased: a
+    warning says so, and `--subsample common` draws as many rows as the smallest reference has.
+    """
+    from .. import Store
+    from ..store.additions import require_rows
+
+    references = Store(store, create=False)
+    tags = pairs("--tag", tag)
+    datasets = reading.load(files)
+    for dataset in datasets.values():  # check all before the first is computed
+        require_rows(references, dataset)
+    options = {"aggregate": aggregate, "by": by, "tags": tags, "subsample": subsample}
+    found = {name: references.nearest(data, k, **options) for name, data in datasets.items()}
+    if json:
+        print_json({name: [asdict(near) for near in row] for name, row in found.items()})
+        return
+    for name, row in found.items():
+        if aggregate is None:
+            rows = table(["reference", "tags", "rows", "distance", "error ≤"], n_text=2)
+        else:
+            columns = [by or "references", "count", f"{aggregate} distance", "error ≤"]
+            rows = table(columns, n_text=1)
+        for near in row:
+            labels = ", ".join(f"{key}={value}" for key, value in near.tags.items())
+            facts = [str(near.n_references)] if aggregate else [labels, str(near.n_samples)]
+            rows.add_row(near.name, *facts, f"{near.distance:.4g}", f"{near.error_bound:.1g}")
+        print_table(f"Nearest to {name}", rows)

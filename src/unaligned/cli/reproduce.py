@@ -1,0 +1,85 @@
+"""`unaligned reproduce`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .app import command, resumable
+from .options import AsJSON, words
+from .printing import print_json, print_table, stdout, table
+
+# Written out, so that `--help` need not import the experiments; a test compares the two.
+EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity")
+
+
+def _complete_experiment(incomplete: str) -> list[str]:
+    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+
+
+@command(
+    "unaligned reproduce tori",
+    "unaligned reproduce tori --full --without gromov-wasserstein,geometry-score",
+    "unaligned reproduce aligned --trials 5 --seed 1",
+)
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"The experiment: {', '.join(EXPERIMENTS)}.", autocompletion=_complete_experiment
+        ),
+    ],
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="The paper's setting, or a shorter run.")
+    ] = False,
+    out: Annotated[
+        str | None,  # a Path of "" would be the current folder
+        typer.Option(
+            metavar="PATH", help="Output folder.", show_default="results/NAME or results/NAME-full"
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of trials.", show_default="that of --quick or --full"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    only: Annotated[str | None, typer.Option(help="Run these methods only: `les,imd`.")] = None,
+    without: Annotated[
+        str | None, typer.Option(help="Methods to leave out: `gromov-wasserstein`.")
+    ] = None,
+    json: AsJSON = False,
+) -> None:
+    """Run an experiment of the paper and check which of its claims hold.
+
+    Writes CSV, PNG, SVG and RESULTS.md. An interrupted run continues when the same command is
+    given again.
+    """
+    from rich.text import Text
+
+    from .. import experiments
+    from ..experiments.run import reproduce as run
+
+    cls = experiments.find(name)
+    settings: dict[str, Any] = dict(cls.full if full else cls.quick, seed=seed)
+    if trials is not None:
+        settings["n_trials"] = trials
+    folder = Path("results") / (f"{name}-full" if full else name) if out is None else out
+    with resumable("Finished trials are kept: run the same command to continue."):
+        report = run(cls(**settings), folder, only=words(only), without=words(without) or ())
+    if json:
+        claims = [{**asdict(claim), "verdict": claim.verdict} for claim in report.claims]
+        print_json({"title": cls.title, "claims": claims, "files": report.files})
+        return
+    colours = {"pass": "green", "FAIL": "red", "observed": "cyan"}
+    rows = table(["source", "expected", "measured", "verdict"], n_text=4)
+    for claim in report.claims:
+        verdict = Text(claim.verdict, style=colours[claim.verdict])
+        rows.add_row(claim.source, claim.expected, claim.measured, verdict)
+    rows.width = min(stdout().width, 120)  # wrap sentences in pipes and files too
+    print_table(cls.title, rows)
+    typer.echo("Written:")
+    for path in report.files:
+        typer.echo(f"  {path}")
