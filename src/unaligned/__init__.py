@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .comparison import compare as compare
     from .comparison import distance as distance
     from .comparison import signature as signature
+    from .cost import estimate as estimate
     from .data.dataset import Dataset as Dataset
     from .diagnosis import diagnose as diagnose
-    from .estimation import estimate as estimate
     from .io.load import load as load
     from .io.load import load_all as load_all
     from .metrics.registry import available as available
@@ -43,7 +43,7 @@ _HOME = {
     "compare": "comparison",
     "diagnose": "diagnosis",
     "distance": "comparison",
-    "estimate": "estimation",
+    "estimate": "cost",
     "load": "io.load",
     "load_all": "io.load",
     "log_euclidean_bounds": "spectra.bounds",

@@ -13,7 +13,7 @@ from ._check import FloatArray
 from .cache import Cache
 from .data.dataset import Dataset, Identity
 from .data.facts import Facts
-from .engine import Engine, Threads, collect
+from .engine import Engine, Threads, collect, interruptible
 from .errors import InputError, InputTypeError
 from .inputs import DataLike, newcomers
 from .metrics.base import Distance, SpectralDistance
@@ -68,10 +68,11 @@ def between(
     def descriptor(item: Dataset | Signature) -> Any:
         return method.describe(item, seed) if isinstance(item, Dataset) else item
 
-    one = descriptor(first)
-    other = one if _same(first, second) else descriptor(second)
-    method, settled = method.settle([one, other])
-    return method.compare(*settled)
+    with interruptible():
+        one = descriptor(first)
+        other = one if _same(first, second) else descriptor(second)
+        method, settled = method.settle([one, other])
+        return method.compare(*settled)
 
 
 def _same(first: Dataset | Signature, second: Dataset | Signature) -> bool:

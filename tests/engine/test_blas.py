@@ -125,22 +125,6 @@ def test_a_job_that_nobody_waits_for_leaves_the_limits_as_they_were(inner):
     assert eventually(TWO)
 
 
-def test_a_job_may_be_stopped_while_it_enters_or_leaves():
-    def job(started, item):
-        if item == 0:
-            started.wait(20)
-            raise KeyError("boom")
-        started.set()
-        while True:
-            with one_blas():
-                pass
-
-    for _ in range(30):
-        with pytest.raises(KeyError, match="boom"):
-            list(Threads(2).map(job, range(2), shared=threading.Event()))
-        assert eventually(TWO)
-
-
 class OpenMP:
     """A library, as of threadpoolctl 3.8, with a number of threads for each thread of ours."""
 
@@ -189,7 +173,8 @@ def in_a_process_of_two_cores(script):
 
 
 PREPARED = """
-from unaligned.engine import Processes, limited_blas, processes
+from unaligned.engine import limited_blas, processes
+from unaligned.engine.processes import Processes
 processes.available_cores = lambda: 2
 
 def most_threads(*_):

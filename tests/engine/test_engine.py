@@ -75,27 +75,3 @@ def test_steps_are_shown_inside_of_bars_and_nowhere_else(shown_tasks):
     assert shown_tasks == [("outer", 2), ("inner", 4), ("inner", 4)]
     assert job(None) == 6
     assert len(shown_tasks) == 3, "the bars are gone, and nothing tells them"
-
-
-def test_a_job_that_swallows_being_stopped_is_stopped_all_the_same():
-    begun, ended = threading.Event(), threading.Event()
-
-    def job(shared, item):
-        if item == "wrong":
-            begun.wait(30)
-            raise ValueError("wrong")
-        try:
-            for again in range(2):
-                try:
-                    begun.set()
-                    while not time.sleep(0.01):
-                        pass
-                except BaseException:
-                    if again:
-                        raise
-        finally:
-            ended.set()
-
-    with pytest.raises(ValueError, match="wrong"):
-        list(engine.Threads(2).map(job, ["stubborn", "wrong"]))
-    assert ended.wait(30)

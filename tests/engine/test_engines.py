@@ -15,7 +15,8 @@ import pytest
 
 import unaligned as ua
 from unaligned import errors
-from unaligned.engine import Processes, Task, resolve_engine
+from unaligned.engine import Task, resolve_engine, steps
+from unaligned.engine.processes import Processes
 from unaligned.engine.threads import thread_count
 from unaligned.errors import (
     DataWarning,
@@ -148,7 +149,7 @@ def test_what_cannot_be_sent_is_said(place, said, request):
     def locked(x, y):
         return float(lock.locked())
 
-    with pytest.raises(InputError, match=rf"{said} sends data and settings.*lock' object\. Open"):
+    with pytest.raises(InputError, match=rf"{said} sends data and settings.*lock' object\. Pass"):
         ua.compare([CLOUDS["520 × 2"]] * 2, distance=locked, engine=engine)
 
 
@@ -157,7 +158,7 @@ def die(shared, item):
 
 
 def test_a_process_that_dies_is_said():
-    with pytest.raises(EngineError, match=r"worker process ended unexpectedly.*n_jobs="):
+    with pytest.raises(EngineError, match=r"worker process ended unexpectedly.*n_jobs"):
         list(Processes(2).map(die, range(2)))
 
 
@@ -174,7 +175,7 @@ def test_a_cluster_that_is_closed_during_a_run_is_said(own_client, what):
         (own_client.cluster if what == "cluster" else own_client).close()
         with pytest.raises(EngineError, match=r"Dask cluster (dropped a job|was closed) "):
             list(results)
-        with pytest.raises(EngineError, match=r"Dask cluster was closed while it was at work"):
+        with pytest.raises(EngineError, match=r"Dask cluster was closed during the run"):
             list(engine.map(slowly, range(3)))
 
 
@@ -226,7 +227,7 @@ def fail_at(position, item):
     if item == position:
         time.sleep(0.05)
         raise KeyError("boom")
-    for _ in range(2000):
+    for _ in steps(range(12_000), 12_000, "waiting"):  # threads stop between steps
         time.sleep(0.01)
 
 
@@ -240,7 +241,7 @@ def test_an_error_stops_at_once_wherever_it_is(place, position, request):
         started = time.perf_counter()
         with pytest.raises(KeyError, match="boom"):
             list(engine.map(fail_at, range(2), shared=position))
-        assert time.perf_counter() - started < 8.0, "the others would take 20 s"
+        assert time.perf_counter() - started < 60.0, "the other job would take 120 s"
 
 
 def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):

@@ -1,28 +1,27 @@
-"""Where work runs: this process, others, or a Dask cluster.
+"""Where work runs: threads, processes, or a Dask cluster.
 
-`resolve_engine` turns what users give into an `Engine`. An engine has two verbs, `map` and
-`reduce`, and tells how far it has come by its `progress`.
+`resolve_engine` turns the `engine` argument of users into an `Engine`, which has two methods,
+`map` and `reduce`, and a `progress`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from typing import Any, TypeAlias, TypeVar
 
 from ..errors import InputError, InputTypeError
 from .base import Engine as Engine
-from .base import told
+from .base import advancing
+from .base import check_stop as check_stop
+from .base import interruptible as interruptible
 from .blas import available_cores as available_cores
 from .blas import blas_libraries as blas_libraries
 from .blas import limited_blas as limited_blas
 from .blas import one_blas as one_blas
 from .blas import resolve_jobs as resolve_jobs
-from .dask import Cluster
-from .processes import Processes as Processes
-from .progress import Progress
+from .progress import Progress, current_progress
 from .progress import Task as Task
-from .progress import steps as steps
 from .threads import Threads as Threads
 
 EngineLike: TypeAlias = Any  # None, "processes", a dask.distributed.Client, an address
@@ -30,17 +29,14 @@ EngineLike: TypeAlias = Any  # None, "processes", a dask.distributed.Client, an 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_CHOICES = (
-    "None (threads), 'processes', a dask.distributed.Client, or the address of a Dask "
-    "scheduler such as 'tcp://10.0.0.1:8786'"
-)
-
 
 @contextmanager
 def resolve_engine(
     engine: EngineLike = None, n_jobs: int | None = None, progress: bool | None = None
 ) -> Iterator[Engine]:
-    """Give the engine that these describe; what is opened for it is closed again.
+    """Yield the engine that the arguments describe, and close it afterwards.
+
+    One Ctrl-C ends the block (see `interruptible`).
 
     Parameters
     ----------
@@ -48,8 +44,8 @@ def resolve_engine(
         None for threads, `"processes"`, a `dask.distributed.Client` (it stays open), or the
         address of a Dask scheduler.
     n_jobs
-        How many jobs at a time; None means 1 for threads and all cores for processes, -1 all
-        cores. A cluster knows by itself.
+        Number of parallel jobs; None means 1 for threads and all cores for processes, -1 all
+        cores. Must be None for a cluster.
     progress
         Show bars; None shows them only on a terminal.
 
@@ -61,7 +57,8 @@ def resolve_engine(
     """
     opened = _open(engine, n_jobs, Progress(progress))
     try:
-        yield opened
+        with interruptible():
+            yield opened
     finally:
         opened.close()
 
@@ -71,21 +68,28 @@ def _open(engine: EngineLike, n_jobs: int | None, progress: Progress) -> Engine:
     if engine is None:
         return Threads(jobs, progress)
     if isinstance(engine, str) and engine == "processes":
+        from .processes import Processes
+
         return Processes(available_cores() if n_jobs is None else jobs, progress)
-    address = isinstance(engine, str) and ":" in engine
-    if not address and not _is_client(engine):
+    is_address = isinstance(engine, str) and ":" in engine
+    if not is_address and not _is_client(engine):
         kind = InputError if isinstance(engine, str) else InputTypeError
-        raise kind(f"engine={engine!r} must be {_CHOICES}.")
+        raise kind(
+            f"engine={engine!r} must be None (threads), 'processes', a dask.distributed.Client, "
+            "or the address of a Dask scheduler such as 'tcp://10.0.0.1:8786'."
+        )
     if n_jobs is not None:
         raise InputError(
-            f"n_jobs={n_jobs} has no effect on a Dask cluster, which has as many workers as it "
-            "was started with. Leave n_jobs out."
+            f"n_jobs={n_jobs} has no effect on a Dask cluster, whose number of workers is fixed. "
+            "Leave n_jobs out."
         )
-    return Cluster.at(engine, progress) if address else Cluster(engine, progress)
+    from .dask import Cluster
+
+    return Cluster.at(engine, progress) if is_address else Cluster(engine, progress)
 
 
 def _is_client(engine: Any) -> bool:
-    """Whether this is a Dask client; Dask is loaded only where a user has done so."""
+    """Whether this is a Dask client, without importing Dask."""
     return any(
         cls.__module__.partition(".")[0] == "distributed" and cls.__name__ == "Client"
         for cls in type(engine).__mro__
@@ -100,7 +104,7 @@ def run(
     progress: bool | None = None,
     description: str = "",
 ) -> list[Result]:
-    """Return `[function(item) for item in items]`, on `n_jobs` threads.
+    """Return `[function(item) for item in items]`, computed on `n_jobs` threads.
 
     Examples
     --------
@@ -120,11 +124,29 @@ def collect(
     description: str = "",
     unit: str = "",
 ) -> list[Result]:
-    """Return what `engine.map` yields as a list, with a bar; without one for no items."""
+    """Return the results of `engine.map` as a list, with a bar unless there are no items."""
     if not items:
         return []
     with (
         engine.progress.task(description, len(items), unit=unit) as advance,
         closing(engine.map(function, items, shared=shared)) as results,  # type: ignore[type-var]
     ):
-        return list(told(results, advance))
+        return list(advancing(results, advance))
+
+
+def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]:
+    """Yield the items, checking for Ctrl-C, with a bar if the task around has one.
+
+    Examples
+    --------
+    >>> list(steps("abc", 3, "rounds"))
+    ['a', 'b', 'c']
+    """
+    progress = current_progress()
+    hidden = nullcontext(Task(description, total))
+    bar = hidden if progress is None else progress.task(description, total, unit=description)
+    with bar as advance:
+        for item in items:
+            check_stop()
+            yield item
+            advance()

@@ -3,34 +3,95 @@
 from __future__ import annotations
 
 import functools
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import closing
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, TypeVar
 
 from ..errors import InputError, Note, collected, repeat
 from .progress import Progress
 
 Result = TypeVar("Result")
-Job = Callable[[Any, Any], Result]  # of what all share, and of one item
+Job = Callable[[Any, Any], Result]  # of the shared value and one item
+
+
+class StopFlag:
+    """Set to end a run; a plain attribute, because an Event set by a signal can deadlock."""
+
+    is_set = False
+
+
+# The flag of the run that this thread works for.
+_STOP: ContextVar[StopFlag | None] = ContextVar("stop", default=None)
+
+
+def check_stop() -> None:
+    """Raise KeyboardInterrupt if the run that this thread works for was stopped.
+
+    Called between tiles, blocks and datasets.
+    """
+    flag = _STOP.get()
+    if flag is not None and flag.is_set:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def stopped_by(flag: StopFlag) -> Iterator[None]:
+    """Let `check_stop` read this flag in the block."""
+    token = _STOP.set(flag)
+    try:
+        yield
+    finally:
+        _STOP.reset(token)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let one Ctrl-C end the block, even if its KeyboardInterrupt is swallowed.
+
+    Python raises KeyboardInterrupt wherever the main thread is. In a ctypes callback, such as
+    those of Numba's compiler, it is printed and dropped. The handler installed here also sets a
+    flag, so that the next `check_stop` raises again. A handler of the user's own is left alone.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    usual = signal.default_int_handler
+    if _STOP.get() is not None or not in_main or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    flag = StopFlag()
+
+    def stop(number: int, frame: Any) -> None:
+        flag.is_set = True
+        usual(number, frame)
+
+    try:
+        signal.signal(signal.SIGINT, stop)
+        with stopped_by(flag):
+            yield
+            check_stop()
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 class Engine(ABC):
     """Where work runs.
 
-    A job is a function of two arguments: what all jobs share, and one item. To where the work is
-    the first is sent once per worker, the second with its job.
+    A job is a function of two arguments: a value that all jobs share, sent once per worker, and
+    one item, sent with its job.
 
     Attributes
     ----------
     n_workers
-        How many jobs run at a time.
+        Number of jobs that run at a time.
     remote
-        Whether jobs run outside of this process, so that what they need must be sent.
+        Whether jobs run outside of this process, so that their data must be sent.
     progress
-        Where to tell how far the work has come.
+        The progress bars.
     """
 
     remote: ClassVar[bool] = False
@@ -43,10 +104,10 @@ class Engine(ABC):
     def map(
         self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
     ) -> Iterator[Result]:
-        """Yield `function(shared, item)` of each item, in order.
+        """Yield `function(shared, item)` for each item, in order.
 
-        Items are taken only a little ahead of what is yielded, so they may hold data. What
-        is under way is given up when the iterator is closed.
+        Items are consumed only a little ahead of the results, so they may hold data. Closing the
+        iterator cancels unfinished jobs.
         """
 
     def reduce(
@@ -58,84 +119,83 @@ class Engine(ABC):
         shared: Any = None,
         advance: Callable[[], object] | None = None,
     ) -> Result:
-        """Return the results of `map` combined to one, where the work is if that is elsewhere.
+        """Return the results of `map` combined into one, on the workers if they are remote.
 
         Parameters
         ----------
         combine
-            Takes two results, may change the first, and returns their sum; must not mind which
-            neighbours are combined first.
+            Associative; may modify its first argument.
         advance
-            Called once per item that is done.
+            Called once per finished item.
         """
         with closing(self.map(function, items, shared=shared)) as results:  # type: ignore[type-var]
-            return functools.reduce(combine, told(results, advance))
+            return functools.reduce(combine, advancing(results, advance))
 
     def close(self) -> None:
-        """Give back what was opened."""
+        """Release what was opened."""
         self.progress.close()
 
 
-def told(results: Iterable[Result], advance: Callable[[], object] | None) -> Iterator[Result]:
-    """Yield the results, saying so after each."""
+def advancing(results: Iterable[Result], advance: Callable[[], object] | None) -> Iterator[Result]:
+    """Yield the results, calling `advance` for each."""
     for result in results:
         if advance is not None:
             advance()
         yield result
 
 
-def noted(function: Job[Result], shared: Any, item: Any) -> tuple[Result, list[Note]]:
-    """Return a result with what was warned of on the way, to be repeated where users see it."""
-    with collected() as notes:
-        return function(shared, item), notes
+def with_warnings(function: Job[Result], shared: Any, item: Any) -> tuple[Result, list[Note]]:
+    """Return a result and the warnings issued on the way; runs on a worker."""
+    with collected() as warnings:
+        return function(shared, item), warnings
 
 
-def heard(results: Iterable[tuple[Result, list[Note]]]) -> Iterator[Result]:
-    """Yield the results, repeating each warning that came with them once."""
-    before: set[Note] = set()
-    for result, notes in results:
-        repeat(notes, before)
+def forward_warnings(results: Iterable[tuple[Result, list[Note]]]) -> Iterator[Result]:
+    """Yield the results of `with_warnings`, issuing each distinct warning once."""
+    issued: set[Note] = set()
+    for result, warnings in results:
+        repeat(warnings, issued)
         yield result
 
 
-def unsendable(engine: str, error: BaseException) -> InputError:
-    """Return the error of data or settings that cannot be sent to where an engine works."""
+def pickling_error(engine: str, error: BaseException) -> InputError:
+    """Return the error for data or settings that cannot be pickled."""
     lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip(' "')]
     return InputError(
-        f"{engine} sends data and settings to other processes, and something cannot be sent: "
-        f"{lines[-1]}. Open files and generators cannot: give a path or an array, or leave engine "
-        "out for threads."
+        f"{engine} sends data and settings to other processes, but an object cannot be pickled: "
+        f"{lines[-1]}. Pass a path or an array instead of an open file or a generator, or leave "
+        "engine out to use threads."
     )
 
 
 def in_order(
     submit: Callable[[Any], Any],
     items: Iterable[Any],
-    room: Callable[[], int],
+    limit: Callable[[], int],
     wait: Callable[..., Any] = wait,
 ) -> Iterator[Any]:
-    """Yield the future that `submit` returns for each item, done, in order.
+    """Yield the finished future that `submit` returns for each item, in order.
 
-    Up to `room()` are begun ahead. One of them that fails is yielded at once, out of order: what
-    comes before it is of no use any more, and may take long. `wait` is that of the futures' kind.
+    At most `limit()` are pending at a time. A failed future is yielded at once, out of order,
+    because the results before it are of no use any more. `wait` is that of the futures' kind.
     """
-    ahead: deque[Any] = deque()
+    pending: deque[Any] = deque()
     for item in items:
-        ahead.append(submit(item))
-        while len(ahead) >= room():
-            yield _next(ahead, wait)
-    while ahead:
-        yield _next(ahead, wait)
+        pending.append(submit(item))
+        while len(pending) >= limit():
+            yield _next(pending, wait)
+    while pending:
+        yield _next(pending, wait)
 
 
-def _next(ahead: deque[Any], wait: Callable[..., Any]) -> Any:
-    """Take the first future as soon as it is done, or before that one that has failed."""
-    first = ahead[0]
+def _next(pending: deque[Any], wait: Callable[..., Any]) -> Any:
+    """Remove and return the first future once it is done, or return a later one that failed."""
+    first = pending[0]
     while not first.done():
-        later = [future for future in ahead if future is not first]
+        later = [future for future in pending if future is not first]
         for future in later:
             if future.done() and future.exception() is not None:
                 return future
         running = [future for future in later if not future.done()]
         wait([first, *running], return_when=FIRST_COMPLETED)
-    return ahead.popleft()
+    return pending.popleft()

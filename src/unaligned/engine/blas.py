@@ -1,4 +1,4 @@
-"""How many cores there are, and how many of them BLAS may use."""
+"""The number of cores, and how many threads BLAS may use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import InputError
 
 
 def resolve_jobs(n_jobs: int | None) -> int:
-    """Turn scikit-learn's `n_jobs` into a number of jobs."""
+    """Return the number of jobs that scikit-learn's `n_jobs` means."""
     if n_jobs is None:
         return 1
     jobs = _check.whole_number("n_jobs", n_jobs)
@@ -32,15 +32,15 @@ def available_cores() -> int:
 
 
 class Library:
-    """A BLAS library that is loaded.
+    """A loaded BLAS library.
 
     Attributes
     ----------
     path
         Its file.
     by_thread
-        Whether each thread has a number of BLAS threads of its own: OpenMP's way, to which
-        threadpoolctl keeps since 3.8.
+        Whether each thread has its own number of BLAS threads, as with OpenMP since
+        threadpoolctl 3.8.
     """
 
     def __init__(self, handle: Any) -> None:
@@ -53,12 +53,12 @@ class Library:
 
     @property
     def n_threads(self) -> int:
-        """How many threads it uses."""
+        """The number of threads it uses."""
         return int(self._handle.num_threads)
 
     @n_threads.setter
     def n_threads(self, number: int) -> None:
-        # Since threadpoolctl 3.8 only the thread that came first has a say, until that is cleared.
+        # Since threadpoolctl 3.8 only the first thread may set the number, until it is cleared.
         if self._controlled:
             self._handle.clear_controlling_thread(force=True)
         self._handle.set_num_threads(number)
@@ -67,17 +67,13 @@ class Library:
 
 
 def blas_libraries() -> list[Library]:
-    """Return the BLAS libraries that are loaded."""
+    """Return the loaded BLAS libraries."""
+    # Searching takes milliseconds, and only an import loads new ones.
     return _libraries(len(sys.modules))
 
 
 @lru_cache(maxsize=1)
 def _libraries(n_modules: int) -> list[Library]:
-    """Return the BLAS libraries that are loaded.
-
-    To look for them takes some milliseconds, and only an import brings new ones: so they are
-    looked for once for every number of modules.
-    """
     from threadpoolctl import ThreadpoolController
 
     handles = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -85,76 +81,65 @@ def _libraries(n_modules: int) -> list[Library]:
 
 
 class _Limit:
-    """How many threads each of some libraries may use, in the eyes of one thread of ours."""
+    """The number of threads that some libraries may use, as set by one thread."""
 
-    def __init__(self, n_threads: int, chosen: Callable[[list[Library]], list[Library]]) -> None:
-        self.n_threads, self.chosen = n_threads, chosen
+    def __init__(self, n_threads: int, select: Callable[[list[Library]], list[Library]]) -> None:
+        self.n_threads, self.select = n_threads, select
         self.thread = threading.get_ident()
 
 
 class _Limits:
-    """All limits that hold at the moment.
+    """All active limits.
 
-    Of several the smallest counts, and none gives a library more threads than it was found with.
-    When the last limit of a library ends it gets back what it was found with, whichever thread
-    set the first one.
+    The smallest one counts, and none raises a library above its original number of threads.
+    When the last limit of a library ends, the original number is restored, whichever thread set
+    the first limit.
     """
 
     def __init__(self) -> None:
-        # The garbage collector may end a limit anywhere, in the middle of these methods too.
+        # Reentrant: the garbage collector may end a limit inside of these methods.
         self.lock = threading.RLock()
-        self.holding: set[_Limit] = set()
-        # By the path of the library, and by the thread where that matters.
-        self.found: dict[tuple[str, int], int] = {}
-        self.given: dict[tuple[str, int], int] = {}
+        self.active: set[_Limit] = set()
+        # By the path of the library, and by the thread if the library counts by thread.
+        self.original: dict[tuple[str, int], int] = {}
+        self.current: dict[tuple[str, int], int] = {}
 
     def begin(self, limit: _Limit) -> None:
         with self.lock:
-            self.holding.add(limit)
+            self.active.add(limit)
             self._apply()
 
     def end(self, limit: _Limit) -> None:
-        """End a limit; once more is harmless."""
+        """End a limit; may be called again."""
         with self.lock:
-            self.holding.discard(limit)
-            self._apply()
-
-    def end_all(self, thread: int) -> None:
-        """End all limits that a thread began."""
-        with self.lock:
-            self.holding = {limit for limit in self.holding if limit.thread != thread}
+            self.active.discard(limit)
             self._apply()
 
     def _apply(self) -> None:
         here, libraries = threading.get_ident(), blas_libraries()
         limits: dict[Library, int] = {}
-        for limit in tuple(self.holding):
-            for library in limit.chosen(libraries):
+        for limit in tuple(self.active):
+            for library in limit.select(libraries):
                 if limit.thread == here or not library.by_thread:
                     limits[library] = min(limit.n_threads, limits.get(library, limit.n_threads))
         for library in libraries:
             key = library.path, here if library.by_thread else 0
             if library in limits:
-                if key not in self.found:
-                    self.found[key] = self.given[key] = library.n_threads
-                self._give(library, key, min(limits[library], self.found[key]))
-            elif key in self.found:
-                self._give(library, key, self.found[key])
-                del self.found[key], self.given[key]
+                if key not in self.original:
+                    self.original[key] = self.current[key] = library.n_threads
+                self._set(library, key, min(limits[library], self.original[key]))
+            elif key in self.original:
+                self._set(library, key, self.original[key])
+                del self.original[key], self.current[key]
 
-    def _give(self, library: Library, key: tuple[str, int], number: int) -> None:
-        if number != self.given[key]:
-            self.given[key] = 0  # who knows, where Ctrl-C comes before the end: `end` tries again
+    def _set(self, library: Library, key: tuple[str, int], number: int) -> None:
+        if number != self.current[key]:
+            self.current[key] = 0  # unknown if Ctrl-C comes before the end: `end` tries again
             library.n_threads = number
-            self.given[key] = number
+            self.current[key] = number
 
 
-def _all_but_numpys(libraries: list[Library]) -> list[Library]:
-    others = [library for library in libraries if "numpy.libs" not in library.path]
-    return others if len(others) < len(libraries) else []
-
-
-# The number of BLAS threads belongs to the process, and so does the account of who limits it.
+# The number of BLAS threads belongs to the process, and so do its limits.
 _LIMITS = _Limits()
 
 
@@ -166,21 +151,16 @@ def _limited(limit: _Limit) -> Iterator[None]:
     finally:
         try:
             _LIMITS.end(limit)
-        except BaseException:  # Ctrl-C came just now
+        except BaseException:  # Ctrl-C in the middle of it
             _LIMITS.end(limit)
             raise
 
 
-def unlimited_here() -> None:
-    """End what limits this thread began: one that was stopped may have been kept from it."""
-    _LIMITS.end_all(threading.get_ident())
-
-
 def limited_blas(n_threads: int) -> AbstractContextManager[None]:
-    """Let no BLAS, and so none of our loops, use more threads than this while this lasts.
+    """Limit BLAS, and our own loops, to `n_threads` threads.
 
-    Any thread may at any time: see `_Limits`. (`threadpoolctl.threadpool_limits` sets back what
-    it found, so that of two threads that overlap the last one leaves the other's limit behind.)
+    Limits of several threads may overlap. (`threadpoolctl.threadpool_limits` restores the number
+    it found, so the later of two overlapping limits would be left behind.)
 
     Examples
     --------
@@ -192,11 +172,16 @@ def limited_blas(n_threads: int) -> AbstractContextManager[None]:
 
 
 def one_blas() -> AbstractContextManager[None]:
-    """Let only NumPy's BLAS use several threads while this lasts.
+    """Let only NumPy's BLAS use several threads.
 
-    The wheels of NumPy and SciPy bring an OpenBLAS each. A thread of theirs that has nothing to
-    do spins for a while, so work that goes to and fro between the two on a few cores spends
-    most of its time waiting: a Krylov solve took 3.9 s on two cores, 1.7 s on one, and 1.1 s
-    this way. Where both share one library nothing changes.
+    The wheels of NumPy and SciPy contain an OpenBLAS each, whose idle threads spin for a while.
+    Work that alternates between the two spends most of its time waiting: a Krylov solve took
+    3.9 s on two cores, 1.7 s on one, and 1.1 s this way. Nothing changes if both share one
+    library.
     """
-    return _limited(_Limit(1, _all_but_numpys))
+
+    def others(libraries: list[Library]) -> list[Library]:
+        found = [library for library in libraries if "numpy.libs" not in library.path]
+        return found if len(found) < len(libraries) else []
+
+    return _limited(_Limit(1, others))

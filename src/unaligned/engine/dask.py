@@ -13,28 +13,34 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from ..errors import EngineError, InputError, InputTypeError, Note, UnalignedError, required
-from .base import Engine, Job, Result, heard, in_order, noted, unsendable
+from .base import (
+    Engine,
+    Job,
+    Result,
+    check_stop,
+    forward_warnings,
+    in_order,
+    pickling_error,
+    with_warnings,
+)
 from .blas import limited_blas
 from .progress import Progress
 
-_AHEAD = 4  # jobs sent ahead per thread of the cluster: it is never idle, nor flooded
-_FAN_IN = 8  # partial results that are combined at a time
-
 
 class Cluster(Engine):
-    """Jobs on the workers of a Dask cluster, which repeats what a lost worker had done.
+    """Jobs on the workers of a Dask cluster, which repeats the jobs of a lost worker.
 
-    What is sent stays with the scheduler until the job is done (nothing is scattered to a
-    single worker), so the loss of a worker costs time and nothing else.
+    Data stays with the scheduler until its job is done (nothing is scattered to a single
+    worker), so losing a worker costs only time.
 
     Parameters
     ----------
     client
         A `dask.distributed.Client`.
     progress
-        Where to tell how far the work has come.
+        The progress bars.
     own
-        Whether to close the client in the end.
+        Whether `close` closes the client.
     """
 
     remote: ClassVar[bool] = True
@@ -44,12 +50,12 @@ class Cluster(Engine):
     ) -> None:
         if getattr(client, "asynchronous", False):
             raise InputTypeError(
-                "engine is an asynchronous Client. Give one made with asynchronous=False."
+                "engine is an asynchronous Client. Pass one created with asynchronous=False."
             )
         if getattr(client, "status", "running") in ("closing", "closed"):
-            raise InputError(f"engine={client!r} is closed. Give a Client that is open.")
+            raise InputError(f"engine={client!r} is closed. Pass an open Client.")
         self.client, self.own = client, own
-        super().__init__(self._threads(), progress)
+        super().__init__(self._n_threads(), progress)
 
     @classmethod
     def at(cls, address: str, progress: Progress | None = None) -> Cluster:
@@ -61,14 +67,19 @@ class Cluster(Engine):
         except (OSError, ValueError) as error:
             raise InputError(
                 f"engine={address!r}: no Dask scheduler answers there ({error}). Start one with "
-                "`dask scheduler`, and give the address that it prints."
+                "`dask scheduler`, and pass the address that it prints."
             ) from error
 
     def map(
         self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
     ) -> Iterator[Result]:
-        """Yield `function(shared, item)` of each item, in order."""
-        return heard(self._results(function, items, shared))
+        """Yield `function(shared, item)` for each item, in order."""
+        return forward_warnings(self._results(function, items, shared))
+
+    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
+        with self._submitter() as submit:
+            for future in self._futures(submit, function, items, shared):
+                yield _result(future)
 
     def reduce(
         self,
@@ -79,16 +90,19 @@ class Cluster(Engine):
         shared: Any = None,
         advance: Callable[[], object] | None = None,
     ) -> Result:
-        """Return the results combined to one on the workers: only the last comes here."""
-        with self._sent(function, shared) as send:
-            tree = _Tree(lambda parts: send.combined(combine, parts))
-            for future in self._futures(send, items):
-                _require_finished(future)
-                tree.add(future)
+        """Return the results combined into one on the workers; only that one is fetched."""
+        parts: list[Any] = []
+        with self._submitter() as submit:
+            for future in self._futures(submit, function, items, shared):
+                if future.status != "finished":
+                    _result(future)  # raises its error
+                parts.append(future)
+                if len(parts) == 8:  # few enough to fit into the memory of a worker
+                    parts = [submit(_combine, combine, parts)]
                 if advance is not None:
                     advance()
-            found: Result = next(heard([_result(tree.top())]))
-            return found
+            total: Result = next(forward_warnings([_result(submit(_combine, combine, parts))]))
+            return total
 
     def close(self) -> None:
         """Close the client if it was opened here."""
@@ -96,136 +110,87 @@ class Cluster(Engine):
         if self.own:
             self.client.close()
 
-    def _threads(self) -> int:
+    def _n_threads(self) -> int:
         return max(1, int(sum(self.client.ncores().values())))
 
-    def _futures(self, send: _Sender, items: Iterable[Any]) -> Iterator[Any]:
+    def _futures(
+        self, submit: Callable[..., Any], function: Job[Any], items: Iterable[Any], shared: Any
+    ) -> Iterator[Any]:
+        """Yield the finished future of each item, in order."""
         from dask import distributed
 
-        return in_order(send, items, lambda: _AHEAD * self._threads(), wait=distributed.wait)
+        sent = submit(_identity, shared)  # once; workers copy it from each other
 
-    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
-        with self._sent(function, shared) as send:
-            for future in self._futures(send, items):
-                yield _result(future)
+        def start(item: Any) -> Any:
+            # A Dask object is computed where its data is.
+            found = self.client.compute(item) if hasattr(item, "__dask_graph__") else item
+            return submit(_job, function, sent, found)
+
+        # Four jobs per thread are pending: workers are never idle, the scheduler never flooded.
+        for future in in_order(start, items, lambda: 4 * self._n_threads(), distributed.wait):
+            check_stop()
+            yield future
 
     @contextmanager
-    def _sent(self, function: Job[Result], shared: Any) -> Iterator[_Sender]:
-        """Give what sends items to the cluster; what is under way is cancelled after an error."""
-        with _said(self.client):
-            sender = _Sender(self.client, function, shared)
+    def _submitter(self) -> Iterator[Callable[..., Any]]:
+        """Yield a function that submits calls; the unfinished ones are cancelled at an error."""
+        import dask
+
+        futures: WeakSet[Any] = WeakSet()
+
+        def submit(function: Callable[..., Any], *arguments: Any) -> Any:
+            # Data is sent with the job on purpose: a worker cannot lose what the scheduler has.
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+                key = f"{function.__name__}-{uuid4().hex}"
+                future = self.client.submit(function, *arguments, key=key)
+            futures.add(future)
+            return future
+
+        with _clear_errors(self.client):
             try:
-                yield sender
+                yield submit
             except BaseException:
-                with suppress(Exception):  # a cluster that is gone has nothing to cancel
-                    self.client.cancel(list(sender.futures), force=True)
+                with suppress(Exception):  # the cluster may be gone
+                    self.client.cancel(list(futures), force=True)
                 raise
 
 
-class _Sender:
-    """Sends items, and with the first what all share; workers pass that on to each other."""
-
-    def __init__(self, client: Any, function: Job[Any], shared: Any) -> None:
-        self.client, self.function = client, function
-        self.name = getattr(function, "__name__", "job")
-        self.futures: WeakSet[Any] = WeakSet()
-        self.shared = self._submit("shared", _itself, shared)
-
-    def __call__(self, item: Any) -> Any:
-        """Return the future of one job; a Dask object is worked out where its data is."""
-        if hasattr(item, "__dask_graph__"):
-            item = self.client.compute(item)
-        return self._submit(self.name, _job, self.function, self.shared, item)
-
-    def combined(self, combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-        """Return the future of several partial results combined."""
-        return self._submit(f"combine-{self.name}", _combine, combine, parts)
-
-    def _submit(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        import dask
-
-        # Data goes along with the job on purpose: what the scheduler has, no worker can lose.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            future = self.client.submit(function, *arguments, key=f"{name}-{uuid4().hex}")
-        self.futures.add(future)
-        return future
-
-
-class _Tree:
-    """Combines parts as they come, a few neighbours at a time, and those again.
-
-    Examples
-    --------
-    >>> tree = _Tree(sum)
-    >>> for part in range(100):
-    ...     tree.add(part)
-    >>> tree.top(), len(tree.levels)
-    (4950, 3)
-    """
-
-    def __init__(self, combined: Callable[[list[Any]], Any]) -> None:
-        self.combined = combined
-        self.levels: list[list[Any]] = []
-
-    def add(self, part: Any, level: int = 0) -> None:
-        """Add the next part."""
-        if level == len(self.levels):
-            self.levels.append([])
-        self.levels[level].append(part)
-        if len(self.levels[level]) == _FAN_IN:
-            self.add(self.combined(self.levels[level]), level + 1)
-            self.levels[level] = []
-
-    def top(self) -> Any:
-        """Return all parts combined to one, the oldest first."""
-        left = [part for level in reversed(self.levels) for part in level]
-        return left[0] if len(left) == 1 else self.combined(left)
-
-
 def _job(function: Job[Any], shared: Any, item: Any) -> tuple[Any, list[Note]]:
-    """Return what `noted` does. Runs on a worker, which has a thread for each of its jobs."""
+    """Run one job on a worker, which has a thread for each of its jobs."""
     with limited_blas(1):
-        return noted(function, shared, item)
+        return with_warnings(function, shared, item)
 
 
-def _itself(shared: Any) -> Any:
+def _identity(shared: Any) -> Any:
     return shared
 
 
 def _combine(
     combine: Callable[[Any, Any], Any], parts: list[tuple[Any, list[Note]]]
 ) -> tuple[Any, list[Note]]:
-    """Return the combination of noted results. Runs on a worker.
+    """Combine results and their warnings on a worker.
 
-    The first is copied: `combine` may change it, and the worker may need it once more.
+    The first is copied: `combine` may modify it, and the worker may need it again.
     """
-    results, notes = zip(*parts, strict=True)
+    results, warnings = zip(*parts, strict=True)
     total = functools.reduce(combine, results[1:], copy.deepcopy(results[0]))
-    return total, [note for some in notes for note in some]
+    return total, [warning for some in warnings for warning in some]
 
 
 @contextmanager
-def _said(client: Any) -> Iterator[None]:
-    """Say what happened to the cluster, and to what was sent to it, in words."""
+def _clear_errors(client: Any) -> Iterator[None]:
+    """Turn errors of the cluster and of pickling into ours."""
     try:
         yield
     except UnalignedError:
         raise
     except Exception as error:
-        # A client without a scheduler stumbles in several ways, some of them an AttributeError.
+        # A client without a scheduler fails in several ways, some of them an AttributeError.
         if client.status != "running" or type(error).__name__ == "CommClosedError":
-            raise EngineError(
-                f"The Dask cluster was closed while it was at work ({error})."
-            ) from error
+            raise EngineError(f"The Dask cluster was closed during the run ({error}).") from error
         if isinstance(error, pickle.PicklingError) or "Could not serialize" in str(error):
-            raise unsendable("A Dask cluster", error) from error
+            raise pickling_error("A Dask cluster", error) from error
         raise
-
-
-def _require_finished(future: Any) -> None:
-    """Raise the error of a future that is done, but do not bring its result here."""
-    if future.status != "finished":
-        _result(future)
 
 
 def _result(future: Any) -> Any:

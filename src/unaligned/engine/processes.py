@@ -1,4 +1,4 @@
-"""Processes of this machine: for work that holds Python's lock."""
+"""Processes of this machine: for work that holds the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import EngineError, Note
-from .base import Engine, Job, Result, heard, in_order, noted, unsendable
+from .base import (
+    Engine,
+    Job,
+    Result,
+    check_stop,
+    forward_warnings,
+    in_order,
+    pickling_error,
+    with_warnings,
+)
 from .blas import available_cores
 
-# What OpenMP and the BLAS libraries ask for the number of their threads.
-_THREADS = (
+_THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -29,11 +37,11 @@ _THREADS = (
 
 
 class Processes(Engine):
-    """Jobs in processes of their own, each with its share of the BLAS threads.
+    """Jobs in processes, each with its share of the BLAS threads.
 
-    The processes are joblib's (loky): functions of any kind can be sent, scripts need no
-    `if __name__ == "__main__"`, and the processes are kept for the next call that wants as many.
-    An error or Ctrl-C ends them. What jobs share goes through a file that each process reads once.
+    The processes are joblib's (loky): any function can be sent, scripts need no
+    `if __name__ == "__main__"`, and the next call of the same size reuses the processes. An
+    error or Ctrl-C kills them. The shared value goes through a file that each process reads once.
 
     Examples
     --------
@@ -46,58 +54,49 @@ class Processes(Engine):
     def map(
         self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
     ) -> Iterator[Result]:
-        """Yield `function(shared, item)` of each item, in order."""
-        return heard(self._results(function, items, shared))
+        """Yield `function(shared, item)` for each item, in order."""
+        return forward_warnings(self._results(function, items, shared))
 
     def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
         from joblib.externals.loky import get_reusable_executor
 
         share = max(1, available_cores() // self.n_workers)
-        pool = get_reusable_executor(self.n_workers, env=_with_threads(share))
-        sent: deque[Any] = deque(maxlen=2 * self.n_workers)
-        with _said(), _file((function, shared)) as path:
+        pool = get_reusable_executor(self.n_workers, env=_thread_limits(share))
+        recent: deque[Any] = deque(maxlen=2 * self.n_workers)
+        with _clear_errors(), _shared_file((function, shared)) as path:
 
             def submit(item: Any) -> Any:
-                sent.append(pool.submit(_job, path, item))
-                return sent[-1]
+                recent.append(pool.submit(_job, path, item))
+                return recent[-1]
 
             try:
                 for future in in_order(submit, items, lambda: 2 * self.n_workers):
+                    check_stop()
                     yield future.result()
             except BaseException:
-                _wait_until_taken(sent)
+                # loky 3.6 fails to kill its workers while a future is still in its queue.
+                deadline = time.monotonic() + 1.0
+                for future in recent:
+                    while not (future.running() or future.done()) and time.monotonic() < deadline:
+                        time.sleep(0.001)
                 pool.shutdown(wait=False, kill_workers=True)
                 raise
 
 
-def _wait_until_taken(futures: Iterable[Any], patience: float = 1.0) -> None:
-    """Wait until the pool has taken what it was given.
-
-    loky 3.6 stumbles over work that it has not looked at when it is told to end its processes.
-    """
-    until = time.monotonic() + patience
-    for future in futures:
-        while not (future.running() or future.done()) and time.monotonic() < until:
-            time.sleep(0.001)
-
-
-def _with_threads(share: int) -> dict[str, str]:
-    """Return the environment of a process whose libraries use so many threads each.
-
-    Read by each library when it is loaded, whenever that is. Where the user allows fewer, fewer.
-    """
-
-    def allowed(name: str) -> int:
+def _thread_limits(n_threads: int) -> dict[str, str]:
+    """Return the environment that limits each library to `n_threads`, or fewer if set so."""
+    limits = {}
+    for name in _THREAD_VARIABLES:
         given = os.environ.get(name, os.environ.get("OMP_NUM_THREADS", ""))
-        return min(int(given), share) if given.isdigit() else share
-
-    return {name: str(max(1, allowed(name))) for name in _THREADS}
+        allowed = min(int(given), n_threads) if given.isdigit() else n_threads
+        limits[name] = str(max(1, allowed))
+    return limits
 
 
 def _job(path: str, item: Any) -> tuple[Any, list[Note]]:
-    """Return what `noted` does. Runs in a process of the pool."""
+    """Run one job in a process of the pool."""
     function, shared = _read(path)
-    return noted(function, shared, item)
+    return with_warnings(function, shared, item)
 
 
 @lru_cache(maxsize=1)
@@ -106,8 +105,8 @@ def _read(path: str) -> Any:
 
 
 @contextmanager
-def _file(shared: Any) -> Iterator[str]:
-    """Give a file that holds what all jobs share, for as long as they may need it."""
+def _shared_file(shared: Any) -> Iterator[str]:
+    """Yield the path of a temporary file that holds a pickled object."""
     from joblib.externals.loky.backend.reduction import dumps
 
     content = dumps(shared)
@@ -121,16 +120,15 @@ def _file(shared: Any) -> Iterator[str]:
 
 
 @contextmanager
-def _said() -> Iterator[None]:
-    """Say what happened to processes, and to what was sent to them, in words."""
+def _clear_errors() -> Iterator[None]:
+    """Turn errors of loky and pickle into ours."""
     try:
         yield
     except BrokenProcessPool as error:
         raise EngineError(
-            "A worker process ended unexpectedly, most often because memory ran out. Use fewer "
-            "with n_jobs=."
+            "A worker process ended unexpectedly, most often because memory ran out. Lower n_jobs."
         ) from error
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         if "pickle" not in f"{error}".lower():
             raise
-        raise unsendable("engine='processes'", error) from error
+        raise pickling_error("engine='processes'", error) from error

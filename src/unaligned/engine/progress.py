@@ -1,28 +1,25 @@
-"""How far the work has come: a bar with work done and time left, or silence."""
+"""Progress bars: work done and time left."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputTypeError
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-Item = TypeVar("Item")
-
-# Whose bars are shown around the work of this thread: loops deep inside of it tell them how far
-# they are, and nothing in between has to hand that on.
-_AROUND: ContextVar[Progress | None] = ContextVar("progress", default=None)
+# The progress of the task that this thread works on, for the loops inside of it.
+_CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 class Task:
-    """One piece of work under way; call it with how much more of it is done.
+    """A counter of finished steps, with a bar if it is shown; call it to advance.
 
     Examples
     --------
@@ -40,26 +37,26 @@ class Task:
         self._row = None if bars is None else bars.add_task(description, total=total)
 
     def __call__(self, amount: int = 1) -> None:
-        """Note that so much more is done; any thread may."""
+        """Add to the number of finished steps; thread-safe."""
         with self._lock:
             self.done += amount
         if self._bars is not None and self._row is not None:
             self._bars.update(self._row, completed=self.done)
 
     def hide(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bars is not None and self._row is not None:
             self._bars.remove_task(self._row)
 
 
 class Progress:
-    """Bars on stderr, one per task under way.
+    """Bars on stderr, one per task.
 
     Parameters
     ----------
     wanted
-        True shows them, False never does; None only on a terminal, and only for tasks of more
-        than one step.
+        True shows bars, False never does; None shows them only on a terminal, and only for tasks
+        of more than one step.
 
     Examples
     --------
@@ -70,53 +67,53 @@ class Progress:
     def __init__(self, wanted: bool | None = None) -> None:
         if wanted is not None and not isinstance(wanted, bool):
             raise InputTypeError(f"progress={wanted!r} must be True, False or None.")
-        self.wanted, self._under_way = wanted, 0
+        self.wanted, self._n_tasks = wanted, 0
         self._lock = threading.Lock()
         self._bars: RichProgress | None = None
 
     @contextmanager
     def task(self, description: str, total: int, *, unit: str = "") -> Iterator[Task]:
-        """Show how far a task has come while this lasts; Ctrl-C says how far it came.
+        """Show the progress of a task; the message of Ctrl-C says how much is done.
 
         Parameters
         ----------
         description
             What is done, such as `describing`.
         total
-            How many steps there are.
+            The number of steps.
         unit
             What is counted, such as `datasets`.
         """
         visible = self.wanted if self.wanted is not None else total > 1 and sys.stderr.isatty()
-        task = Task(description, total, self._shown() if visible else None)
+        task = Task(description, total, self._display() if visible else None)
         with self._lock:
-            self._under_way += 1
-        outermost = None if _AROUND.get() is self else _AROUND.set(self)
+            self._n_tasks += 1
+        token = None if _CURRENT.get() is self else _CURRENT.set(self)
         try:
             yield task
         except KeyboardInterrupt as error:
-            if total == 1 and error.args:  # its only part has said how far it came
+            if total == 1 and error.args:  # the message of a task inside of this one
                 raise
-            far = " ".join(word for word in (f"{task.done} of {task.total}", unit) if word)
+            done = " ".join(word for word in (f"{task.done} of {task.total}", unit) if word)
             raise KeyboardInterrupt(
-                f"Stopped by Ctrl-C while {description}: {far} done."
+                f"Stopped by Ctrl-C while {description}: {done} done."
             ) from None
         finally:
-            if outermost is not None:
-                _AROUND.reset(outermost)
+            if token is not None:
+                _CURRENT.reset(token)
             with self._lock:
-                self._under_way -= 1
-            if self._under_way:  # a part of something larger, which goes on
+                self._n_tasks -= 1
+            if self._n_tasks:  # part of another task
                 task.hide()
 
     def close(self) -> None:
-        """Take all bars away."""
+        """Remove all bars."""
         with self._lock:
             if self._bars is not None:
                 self._bars.stop()
             self._bars = None
 
-    def _shown(self) -> RichProgress:
+    def _display(self) -> RichProgress:
         """Return the display, started with the first bar: there can be only one at a time."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
@@ -131,19 +128,6 @@ class Progress:
             return self._bars
 
 
-def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]:
-    """Yield the items, and show how many are done where bars are shown around this work.
-
-    Examples
-    --------
-    >>> list(steps("abc", 3, "rounds"))
-    ['a', 'b', 'c']
-    """
-    around = _AROUND.get()
-    if around is None:
-        yield from items
-        return
-    with around.task(description, total, unit=description) as advance:
-        for item in items:
-            yield item
-            advance()
+def current_progress() -> Progress | None:
+    """Return the progress of the task that this thread works on."""
+    return _CURRENT.get()

@@ -1,38 +1,45 @@
-"""Threads of this process: the heavy work (BLAS, LAPACK, compiled loops) lets them run."""
+"""Threads of this process: BLAS, LAPACK and compiled loops release the interpreter's lock."""
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
-from .base import Engine, Job, Result, heard, in_order, noted
-from .blas import available_cores, blas_libraries, limited_blas, unlimited_here
+from .base import (
+    Engine,
+    Job,
+    Result,
+    StopFlag,
+    check_stop,
+    forward_warnings,
+    in_order,
+    stopped_by,
+    with_warnings,
+)
+from .blas import available_cores, blas_libraries, limited_blas
 
 Item = TypeVar("Item")
 
-_PIECES = 4  # pieces per thread: rows of a triangle cost unequally, and the machine is shared
-
 
 def thread_count() -> int:
-    """Return the cores this process may run on, but no more than BLAS is allowed.
+    """Return the number of cores this process may use, at most the number of BLAS threads.
 
-    BLAS does the products between our loops, so that one switch (`threadpoolctl`, or
-    `OMP_NUM_THREADS`) rules both; an engine that runs datasets side by side sets it to 1.
+    BLAS computes the products between our loops, so one switch (`threadpoolctl` or
+    `OMP_NUM_THREADS`) controls both; an engine that runs datasets in parallel sets it to 1.
     """
     cores = available_cores()
     allowed = [library.n_threads for library in blas_libraries()]
-    # The most that any is allowed: `one_blas` holds back all but NumPy's, and means only those.
+    # The largest: `one_blas` limits every library but NumPy's, and not our loops.
     return max(1, min(cores, max(allowed, default=cores)))
 
 
 class Workers:
-    """Threads that share the rows of a tile, alive as long as one pass over the matrix.
+    """A pool of threads that share the rows of a tile, open during one pass over the matrix.
+
+    Every call checks first whether the run was stopped by Ctrl-C.
 
     Examples
     --------
@@ -55,27 +62,29 @@ class Workers:
         at: TracebackType | None,
     ) -> None:
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=kind is not None)  # Ctrl-C waits for no more
+            self._pool.shutdown(cancel_futures=kind is not None)
 
     def each(self, items: Iterable[Item], task: Callable[[Item], Result]) -> list[Result]:
         """Return the results of `task(item)`, in order."""
-        return list(map(task, items) if self._pool is None else self._pool.map(task, items))
+        check_stop()
+        results = []
+        for result in map(task, items) if self._pool is None else self._pool.map(task, items):
+            results.append(result)
+            check_stop()
+        return results
 
     def over_rows(self, n_rows: int, task: Callable[[slice], Result]) -> list[Result]:
-        """Return the results of `task(slice)` over slices that make up all rows, in order."""
-        n_pieces = min(n_rows, _PIECES * self.n_threads)
-        if self._pool is None or n_pieces <= 1:
-            return [task(slice(0, n_rows))]
-        ends = [n_rows * piece // n_pieces for piece in range(n_pieces + 1)]
-        slices = [slice(a, b) for a, b in itertools.pairwise(ends)]
-        return list(self._pool.map(task, slices))
-
-
-_REMINDERS = 10  # to a job that was stopped and goes on
+        """Return the results of `task(slice)` over slices that cover all rows, in order."""
+        # Four per thread: rows of a triangle cost unequally, and the machine is shared.
+        n_slices = min(n_rows, 4 * self.n_threads)
+        if self._pool is None or n_slices <= 1:
+            return self.each([slice(0, n_rows)], task)
+        ends = [n_rows * part // n_slices for part in range(n_slices + 1)]
+        return self.each(itertools.starmap(slice, itertools.pairwise(ends)), task)
 
 
 class Threads(Engine):
-    """Jobs on threads, each with its share of the BLAS threads; one thread is this one itself.
+    """Jobs on threads, each with its share of the BLAS threads; a single job runs in this thread.
 
     Examples
     --------
@@ -86,94 +95,37 @@ class Threads(Engine):
     def map(
         self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
     ) -> Iterator[Result]:
-        """Yield `function(shared, item)` of each item, in order."""
+        """Yield `function(shared, item)` for each item, in order."""
         n_threads = min(self.n_workers, len(items)) if isinstance(items, Sized) else self.n_workers
         if n_threads <= 1:
-            return (function(shared, item) for item in items)
-        return heard(_threaded(function, items, shared, n_threads))
+            return _in_this_thread(function, items, shared)
+        return forward_warnings(_on_threads(function, items, shared, n_threads))
 
 
-def _threaded(
+def _in_this_thread(function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Result]:
+    for item in items:
+        check_stop()
+        yield function(shared, item)
+
+
+def _on_threads(
     function: Job[Result], items: Iterable[Any], shared: Any, n_threads: int
 ) -> Iterator[Any]:
-    jobs = _Stoppable(max(1, available_cores() // n_threads))
+    flag, blas_threads = StopFlag(), max(1, available_cores() // n_threads)
+
+    def run(item: Any) -> Any:
+        with stopped_by(flag), limited_blas(blas_threads):
+            check_stop()
+            return with_warnings(function, shared, item)
+
     pool = ThreadPoolExecutor(n_threads)
     try:
-        futures = in_order(
-            lambda item: pool.submit(jobs.run, function, shared, item),
-            items,
-            lambda: 2 * n_threads,
-        )
-        for future in futures:
+        for future in in_order(lambda item: pool.submit(run, item), items, lambda: 2 * n_threads):
+            check_stop()
             yield future.result()
     except BaseException:
-        # After an error or Ctrl-C nothing new is started, and what runs is not waited for.
+        # After an error or Ctrl-C, running jobs end at their next check; do not wait for them.
+        flag.is_set = True
         pool.shutdown(wait=False, cancel_futures=True)
-        jobs.stop()
         raise
     pool.shutdown()
-
-
-class _Stopped(BaseException):
-    """Raised inside of a job that nobody waits for any more."""
-
-
-class _Stoppable:
-    """Jobs that can be stopped from outside, as Ctrl-C stops the main thread.
-
-    Python raises Ctrl-C in the main thread only. The same is done to the other threads here: an
-    exception is set for them, and raised as soon as they are back from compiled code. Until then
-    they keep to their share of the BLAS threads.
-    """
-
-    def __init__(self, blas_threads: int) -> None:
-        self._blas_threads = blas_threads
-        self._lock = threading.Lock()
-        self._running: set[int] = set()
-        self._stopped = False
-
-    def run(self, function: Job[Result], shared: Any, item: Any) -> Any:
-        """Return what `noted` does."""
-        try:
-            return self._run(function, shared, item)
-        finally:
-            self._running.discard(threading.get_ident())
-            if self._stopped:
-                unlimited_here()
-
-    def _run(self, function: Job[Result], shared: Any, item: Any) -> Any:
-        this = threading.get_ident()
-        with self._lock:
-            if self._stopped:
-                raise _Stopped
-            self._running.add(this)
-        try:
-            with limited_blas(self._blas_threads):
-                return noted(function, shared, item)
-        finally:
-            with self._lock:
-                self._running.discard(this)
-            # An exception that was set late is raised here, not in the pool's own code.
-            for _ in range(100 if self._stopped else 0):
-                pass
-
-    def stop(self) -> None:
-        """Raise `_Stopped` in every job that runs."""
-        self._stopped = True
-        self._raise()
-        threading.Thread(target=self._insist, daemon=True).start()
-
-    def _insist(self) -> None:
-        """Raise it again: code that catches everything, such as some imports, swallows it."""
-        for _ in range(_REMINDERS):
-            time.sleep(1.0)
-            if not self._running:
-                return
-            self._raise()
-
-    def _raise(self) -> None:
-        with self._lock:
-            for thread in self._running:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread), ctypes.py_object(_Stopped)
-                )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..engine import Processes, Threads, resolve_jobs, steps
+from ..engine import Engine, Threads, resolve_jobs, steps
 from ..engine.memory import storage_for
 from ..errors import DegenerateDataError
 from .base import Distance
@@ -117,8 +117,7 @@ class GeometryScore(Distance):
         starts = range(0, len(draws), _ROUNDS_PER_TASK)
         blocks = [draws[start : start + _ROUNDS_PER_TASK] for start in starts]
         jobs = min(self._jobs(len(setting[0])), len(blocks))
-        engine = Threads(1) if jobs == 1 else Processes(jobs)
-        sums = engine.map(_sum_of_living_times, blocks, shared=setting)
+        sums = _engine(jobs).map(_sum_of_living_times, blocks, shared=setting)
         return list(steps(sums, len(blocks), "counting holes"))
 
     def _jobs(self, n_samples: int) -> int:
@@ -167,6 +166,14 @@ def _witnesses(dataset: Dataset) -> tuple[FloatArray, bool]:
     if points.shape[1] <= _RECOMPUTED_FEATURES or storage_for(len(points), None) != "dense":
         return points, False
     return pairwise(points, points), True
+
+
+def _engine(n_jobs: int) -> Engine:
+    if n_jobs == 1:
+        return Threads(1)
+    from ..engine.processes import Processes
+
+    return Processes(n_jobs)
 
 
 def _sum_of_living_times(

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from .._check import FloatArray
+from ..engine import check_stop
 
 
 class PSDOperator(LinearOperator):  # type: ignore[misc]
@@ -52,6 +53,12 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
     @abstractmethod
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         """Return the product with a block of vectors, (N, b) -> (N, b)."""
+
+    def matmat(self, block: npt.NDArray[Any]) -> FloatArray:
+        """Return the product with a block of vectors, unless the run was stopped by Ctrl-C."""
+        check_stop()
+        product: FloatArray = super().matmat(block)
+        return product
 
     def _matvec(self, vector: npt.NDArray[Any]) -> FloatArray:
         return self._matmat(np.reshape(vector, (-1, 1)))[:, 0]
