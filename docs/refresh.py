@@ -1,7 +1,7 @@
-"""Put the results of `unaligned reproduce` into the documents.
+"""Copy the results of `unaligned reproduce` into the documents.
 
-For every folder given, its figure goes to docs/figures, and what its RESULTS.md says up to the
-means goes between the marks of that experiment in docs/results.md.
+The figure of every folder is copied to docs/figures, and its RESULTS.md, without the means, to the
+section of that experiment in docs/results.md.
 Run: python docs/refresh.py results/tori results/scaling ...
 """
 
@@ -16,13 +16,13 @@ DOCS = Path(__file__).parent
 
 
 def refresh(folder: Path, page: str) -> str:
-    """Copy the figure of one run, and return the page with its section renewed."""
+    """Copy the figure of one run, and return the page with its section replaced."""
     (figure,) = folder.glob("*.png")
     name = figure.stem
     text = (folder / "RESULTS.md").read_text(encoding="utf-8")
     text = text.split("\nMean ")[0]
     heading, rest = text.split("\n", 1)
-    # The settings stand in RESULTS.md; the command is enough to make it again.
+    # The command reproduces the settings.
     rest = re.sub(r"(Made by `[^`]*`)\. Settings: [^\n]*", r"\1:", rest)
     rest = rest.replace(f"({figure.name})", f"(figures/{figure.name})")
     begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))

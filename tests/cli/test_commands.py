@@ -204,7 +204,7 @@ def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
     def stopped(*_, **__):
         raise KeyboardInterrupt("Stopped by Ctrl-C while tori: 3 of 9 done.")
 
-    monkeypatch.setattr("unaligned.experiments.run.reproduce", stopped)
+    monkeypatch.setattr("unaligned.experiments.reproduction.reproduce", stopped)
     found = run("reproduce", "tori", "--out", str(tmp_path))
     assert found.exit_code == 130
     assert found.stderr == (

@@ -1,4 +1,4 @@
-"""Results go from a run's folder into the documents, and only there."""
+"""docs/refresh.py copies the results of a run into the documents."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 from unaligned.experiments import EXPERIMENTS, find
 from unaligned.experiments.aligned import Aligned
-from unaligned.experiments.run import reproduce
+from unaligned.experiments.reproduction import reproduce
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -30,7 +30,7 @@ def refresh(docs, *folders):
     )
 
 
-def test_a_run_renews_its_own_section_and_figure(docs, tmp_path):
+def test_refresh_replaces_only_the_section_and_figure_of_the_run(docs, tmp_path):
     out = tmp_path / "out"
     small = Aligned(n_samples=12, scales=(0.5, 1.0))
     report = reproduce(small, out, only=["les", "log-euclidean"], progress=False)
@@ -50,7 +50,7 @@ def test_a_run_renews_its_own_section_and_figure(docs, tmp_path):
 
 
 @pytest.mark.parametrize("n_trials", [1, 3])
-def test_a_spread_is_told_only_where_there_are_several_trials(tmp_path, n_trials):
+def test_standard_deviations_need_several_trials(tmp_path, n_trials):
     small = Aligned(n_samples=12, scales=(0.5, 1.0), n_trials=n_trials)
     reproduce(small, tmp_path, only=["les"], progress=False)
     _, means = (tmp_path / "RESULTS.md").read_text().split("\nMean ")
@@ -65,14 +65,14 @@ def test_a_spread_is_told_only_where_there_are_several_trials(tmp_path, n_trials
         assert spread.notna().all()
 
 
-def test_every_experiment_has_its_place_in_the_documents(docs):
+def test_documents_have_a_section_per_experiment(docs):
     page = (docs / "results.md").read_text()
     for name in EXPERIMENTS:
         assert page.count(f"<!-- begin {name} -->") == page.count(f"<!-- end {name} -->") == 1
         assert f"unaligned reproduce {name} --full" in page
 
 
-def test_a_page_without_the_place_is_refused(docs, tmp_path):
+def test_refresh_rejects_a_page_without_the_section(docs, tmp_path):
     out = tmp_path / "out"
     reproduce(Aligned(n_samples=12, scales=(1.0,)), out, only=["les"], progress=False)
     (docs / "results.md").write_text("# nothing\n")
@@ -82,7 +82,7 @@ def test_a_page_without_the_place_is_refused(docs, tmp_path):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_quick_and_full_are_settings_that_exist(name):
+def test_quick_and_full_are_valid_settings(name):
     cls = find(name)
     for mode in (cls.quick, cls.full):
         assert cls(**mode).tasks(cls().methods)

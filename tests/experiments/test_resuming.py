@@ -1,4 +1,4 @@
-"""A run that was stopped goes on where it stopped, and gives the same numbers."""
+"""A stopped run resumes where it stopped and gives the same numbers."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ import pytest
 from unaligned.errors import FileError, InputError
 from unaligned.experiments import EXPERIMENTS, find
 from unaligned.experiments.aligned import Aligned
-from unaligned.experiments.run import choose, reproduce
+from unaligned.experiments.reproduction import choose, reproduce
 from unaligned.experiments.scaling import Scaling
 from unaligned.experiments.sensitivity import Sensitivity
 from unaligned.experiments.topology import Topology
@@ -35,7 +35,7 @@ SMALL = {
 
 
 class StopError(Exception):
-    """The machine went down."""
+    """Simulated crash."""
 
 
 def run_counting(monkeypatch, out, stop_after=None, only=None, **settings):
@@ -57,9 +57,7 @@ def run_counting(monkeypatch, out, stop_after=None, only=None, **settings):
 
 
 @pytest.mark.parametrize("stop_after", [1, 3, 6])
-def test_a_killed_run_resumes_without_repeating_and_ends_the_same(
-    monkeypatch, tmp_path, stop_after
-):
+def test_stopped_run_resumes_without_repeating_tasks(monkeypatch, tmp_path, stop_after):
     only = ["les", "imd"]
     _, whole = run_counting(monkeypatch, tmp_path / "whole", n_trials=2, only=only)
     first, _ = run_counting(monkeypatch, tmp_path / "cut", stop_after, n_trials=2, only=only)
@@ -71,41 +69,41 @@ def test_a_killed_run_resumes_without_repeating_and_ends_the_same(
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_more_trials_build_on_those_that_are_there(monkeypatch, tmp_path):
+def test_more_trials_reuse_existing_ones(monkeypatch, tmp_path):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
     computed, report = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
     assert {trial for trial, *_ in computed} == {1}
     assert set(report.table["trial"]) == {0, 1}
 
 
-def test_fewer_trials_report_on_those_only(monkeypatch, tmp_path):
+def test_fewer_trials_select_existing_ones(monkeypatch, tmp_path):
     run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
     computed, report = run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
     assert computed == []
     assert set(report.table["trial"]) == {0}
 
 
-def test_a_process_that_is_shot_resumes_and_ends_the_same(monkeypatch, tmp_path):
+def test_killed_process_resumes(monkeypatch, tmp_path):
     code = (
-        "from unaligned.experiments.run import reproduce\n"
+        "from unaligned.experiments.reproduction import reproduce\n"
         "from unaligned.experiments.tori import Tori\n"
-        f"reproduce(Tori(n_trials=2, **{TINY!r}), {str(tmp_path / 'shot')!r}, progress=False)"
+        f"reproduce(Tori(n_trials=2, **{TINY!r}), {str(tmp_path / 'killed')!r}, progress=False)"
     )
-    table = tmp_path / "shot" / "trials.csv"
+    table = tmp_path / "killed" / "trials.csv"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
         while not table.exists():
-            assert process.poll() is None, "it ended before it wrote anything"
+            assert process.poll() is None, "the process ended before it wrote anything"
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
     kept = pd.read_csv(table).groupby(["trial", "c", "method"]).groups
     assert 0 < len(kept) < 2 * 2 * 5
-    second, resumed = run_counting(monkeypatch, tmp_path / "shot", n_trials=2)
+    second, resumed = run_counting(monkeypatch, tmp_path / "killed", n_trials=2)
     assert not {(*key, name) for *key, names in second for name in names} & set(kept)
     _, whole = run_counting(monkeypatch, tmp_path / "whole", n_trials=2)
     pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
 
 
-def test_a_method_left_out_can_follow_and_changes_nothing(monkeypatch, tmp_path):
+def test_methods_added_later_leave_the_others_unchanged(monkeypatch, tmp_path):
     _, whole = run_counting(monkeypatch, tmp_path / "whole", n_trials=2)
     run_counting(monkeypatch, tmp_path / "parts", n_trials=2, only=["imd-diffusion", "imd"])
     computed, parts = run_counting(monkeypatch, tmp_path / "parts", n_trials=2)
@@ -117,14 +115,14 @@ def test_a_method_left_out_can_follow_and_changes_nothing(monkeypatch, tmp_path)
     pd.testing.assert_frame_equal(parts.table, whole.table, check_exact=True)
 
 
-def test_only_what_is_asked_for_is_run_and_reported(monkeypatch, tmp_path):
+def test_only_selected_methods_are_run_and_reported(monkeypatch, tmp_path):
     computed, report = run_counting(monkeypatch, tmp_path, n_trials=1, only=["les", "imd"])
     assert {names for *_, names in computed} == {("les",), ("imd",)}
     assert set(report.table["method"]) == {"les", "imd"}
     assert "--only les,imd`" in (tmp_path / "RESULTS.md").read_text()
 
 
-def test_methods_are_chosen_by_name():
+def test_choose_selects_methods_by_name():
     assert choose(Tori(), ["imd", "les"], ()) == ("les", "imd")
     with pytest.raises(InputError, match=r"only='lse' is not known. Did you mean 'les'"):
         choose(Tori(), ["lse"], ())
@@ -142,24 +140,24 @@ def test_trials_and_seeds_give_different_samples(monkeypatch, tmp_path):
     assert np.unique(values).size == values.size
 
 
-def test_trials_of_other_settings_are_not_mixed_in(monkeypatch, tmp_path):
+def test_trials_of_other_settings_are_rejected(monkeypatch, tmp_path):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
-    with pytest.raises(InputError, match=r"made differently \(seed: 0 there, 5 now\).*--out"):
+    with pytest.raises(InputError, match=r"other settings \(seed: 0 there, 5 now\).*--out"):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"], seed=5)
 
 
 @pytest.mark.parametrize("text", [None, "", "[1]", "null", '"a word"', '{"seed": 0'])
-def test_trials_without_readable_settings_are_refused(monkeypatch, tmp_path, text):
+def test_trials_without_readable_settings_are_rejected(monkeypatch, tmp_path, text):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
     settings = tmp_path / "settings.json"
     settings.unlink() if text is None else settings.write_text(text)
-    told = r"its settings.json, .*, is missing or unreadable. Give another --out, or delete"
-    with pytest.raises(InputError, match=told):
+    message = r"its settings.json is missing or unreadable. Give another --out, or delete"
+    with pytest.raises(InputError, match=message):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
 
 
 def lines_of(text, *, left_out=(), again=()):
-    """Return a file without some of its lines, and with some of them twice."""
+    """Return the text without some of its lines, and with some of them repeated."""
     lines = text.splitlines(keepends=True)
     kept = [line for i, line in enumerate(lines) if i not in left_out]
     return "".join(kept + [lines[i] for i in again])
@@ -169,17 +167,17 @@ def lines_of(text, *, left_out=(), again=()):
 @pytest.mark.parametrize(
     ("damage", "repeated"),
     [
-        pytest.param(lambda text: lines_of(text, left_out=[3]), [0], id="a line lost"),
-        pytest.param(lambda text: lines_of(text, left_out=[1, 9]), [0, 1], id="two lines lost"),
-        pytest.param(lambda text: lines_of(text, again=[7]), [1], id="a line twice"),
-        pytest.param(lambda text: text[:-1], [3], id="cut before the last end of line"),
-        pytest.param(lambda text: text[:-3], [3], id="cut inside the last number"),
-        pytest.param(lambda text: text[:-24], [3], id="cut inside the last line"),
-        pytest.param(lambda text: text[:5], [0, 1, 2, 3], id="cut inside the header"),
-        pytest.param(lambda text: "", [0, 1, 2, 3], id="emptied"),
+        pytest.param(lambda text: lines_of(text, left_out=[3]), [0], id="missing line"),
+        pytest.param(lambda text: lines_of(text, left_out=[1, 9]), [0, 1], id="two missing lines"),
+        pytest.param(lambda text: lines_of(text, again=[7]), [1], id="duplicate line"),
+        pytest.param(lambda text: text[:-1], [3], id="missing final newline"),
+        pytest.param(lambda text: text[:-3], [3], id="truncated number"),
+        pytest.param(lambda text: text[:-24], [3], id="truncated line"),
+        pytest.param(lambda text: text[:5], [0, 1, 2, 3], id="truncated header"),
+        pytest.param(lambda text: "", [0, 1, 2, 3], id="empty"),
     ],
 )
-def test_damaged_tasks_are_repeated_and_no_others(monkeypatch, tmp_path, damage, repeated):
+def test_only_damaged_tasks_are_repeated(monkeypatch, tmp_path, damage, repeated):
     work, whole = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
     path = tmp_path / "trials.csv"
     text = path.read_text()
@@ -191,23 +189,23 @@ def test_damaged_tasks_are_repeated_and_no_others(monkeypatch, tmp_path, damage,
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
-        ('0,0.4,les,"T2,T3"', r"line 4 is incomplete, it ends before distance. Delete .* line"),
-        ("0,0", r"line 4 is incomplete, it ends before method"),
-        ('0,0.4,les,"T2,T3",1.o', r"line 4 has distance='1.o', which is no number"),
+        ('0,0.4,les,"T2,T3"', r"line 4 ends before the column distance. Delete .* line"),
+        ("0,0", r"line 4 ends before the column method"),
+        ('0,0.4,les,"T2,T3",1.o', r"line 4 has distance='1.o', which is not a number"),
     ],
 )
-def test_a_damaged_line_in_the_middle_is_named(monkeypatch, tmp_path, line, told):
+def test_damaged_line_raises_with_its_number(monkeypatch, tmp_path, line, message):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
     path = tmp_path / "trials.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:3], line, *lines[4:]]) + "\n")
-    with pytest.raises(FileError, match=told):
+    with pytest.raises(FileError, match=message):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
 
 
-def test_a_table_without_its_columns_is_refused(monkeypatch, tmp_path):
+def test_missing_columns_raise(monkeypatch, tmp_path):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
     (tmp_path / "trials.csv").write_text("trial,c\n0,1.0\n")
     with pytest.raises(FileError, match=r"has no column method, pair, distance. Delete"):
@@ -215,7 +213,7 @@ def test_a_table_without_its_columns_is_refused(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_a_task_measures_the_pairs_by_which_it_is_known_to_be_done(name):
+def test_tasks_measure_all_their_pairs(name):
     experiment = SMALL[name]
     for stage in experiment.tasks(experiment.methods):
         rows = experiment.run_task(stage[0])
@@ -224,20 +222,20 @@ def test_a_task_measures_the_pairs_by_which_it_is_known_to_be_done(name):
             assert found == experiment.pairs(method)
 
 
-def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch):
+def test_empty_folder_name_raises(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"out='' must be a path"):
         reproduce(Tori(**TINY), "")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_in_the_way_of_the_folder_is_named(tmp_path):
+def test_file_instead_of_folder_raises(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(FileError, match=r"out=.*taken.*cannot be used as a folder"):
         reproduce(Tori(**TINY), tmp_path / "taken")
 
 
-def test_the_folder_has_everything(monkeypatch, tmp_path):
+def test_folder_contains_all_files(monkeypatch, tmp_path):
     _, report = run_counting(monkeypatch, tmp_path / "new" / "folder", n_trials=1)
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
@@ -253,7 +251,7 @@ def test_the_folder_has_everything(monkeypatch, tmp_path):
     assert settings["n_samples"] == TINY["n_samples"]
 
 
-def test_results_say_expected_measured_and_verdict(monkeypatch, tmp_path):
+def test_results_list_expected_measured_and_verdict(monkeypatch, tmp_path):
     _, report = run_counting(monkeypatch, tmp_path, n_trials=1)
     text = (tmp_path / "RESULTS.md").read_text()
     for claim in report.claims:
@@ -263,19 +261,19 @@ def test_results_say_expected_measured_and_verdict(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
-def test_results_name_the_command_that_makes_them(mode, tmp_path, monkeypatch):
+def test_results_contain_their_command(mode, tmp_path, monkeypatch):
     monkeypatch.setattr(Tori, mode, {"n_trials": 3, **TINY})
     reproduce(Tori(n_trials=1, **TINY), tmp_path, only=["les"], progress=False)
     command = f"unaligned reproduce tori --{mode} --trials 1 --seed 0 --only les"
     assert f"Made by `{command}`" in (tmp_path / "RESULTS.md").read_text()
 
 
-def test_an_unknown_experiment_is_refused_with_the_nearest_one():
+def test_unknown_experiment_raises_with_a_suggestion():
     with pytest.raises(InputError, match=r"experiment='torri'.*Did you mean 'tori'"):
         find("torri")
 
 
-def test_settings_are_checked():
+def test_invalid_settings_raise():
     with pytest.raises(InputError, match=r"n_trials=0 must be at least 1"):
         Tori(n_trials=0)
     with pytest.raises(InputError, match=r"n_samples=100 must be at least 200"):

@@ -1,4 +1,4 @@
-"""Run time and stability: what is measured, fitted, extrapolated and said."""
+"""Run time and stability: measurements, power laws, extrapolation and claims."""
 
 import math
 import sys
@@ -9,17 +9,17 @@ import pytest
 
 from unaligned.defaults import STREAM_ROWS
 from unaligned.errors import InputError
-from unaligned.experiments.growth import (
+from unaligned.experiments.reproduction import reproduce
+from unaligned.experiments.scaling import (
     HOUR,
     Growth,
     PeakMemory,
     PowerLaw,
+    Scaling,
+    common_size,
     fit,
-    grow,
     limits_table,
 )
-from unaligned.experiments.run import reproduce
-from unaligned.experiments.scaling import Scaling, common_size
 
 for package in ("ot", "gudhi"):
     pytest.importorskip(package, reason="the experiment compares with them")
@@ -56,7 +56,7 @@ def scaling(tmp_path_factory):
     return reproduce(Scaling(n_trials=2, **TINY), folder, progress=False), folder
 
 
-def test_every_method_goes_to_its_own_limit(scaling):
+def test_methods_run_up_to_their_own_limit(scaling):
     reach = scaling[0].table.groupby("method")["N"].max()
     assert reach.to_dict() == {
         "les": 250,
@@ -68,20 +68,20 @@ def test_every_method_goes_to_its_own_limit(scaling):
     assert common_size(scaling[0].table) == 100
 
 
-def test_the_distances_do_not_depend_on_which_run_made_them(scaling, tmp_path):
+def test_distances_are_reproducible(scaling, tmp_path):
     again = reproduce(Scaling(n_trials=2, **TINY), tmp_path, only=["les"], progress=False)
     first = scaling[0].table
     first = first[first["method"] == "les"]["distance"].to_numpy()
     np.testing.assert_array_equal(again.table["distance"], first)
 
 
-def test_the_times_survive_on_disk(scaling):
+def test_times_are_restored_from_disk(scaling):
     report, folder = scaling
     again = reproduce(report.experiment, folder, progress=False)
     pd.testing.assert_frame_equal(again.table, report.table, check_exact=True)
 
 
-def test_results_tell_what_is_extrapolated(scaling):
+def test_results_state_what_is_extrapolated(scaling):
     text = (scaling[1] / "RESULTS.md").read_text()
     assert "extrapolated, not run, from power laws fitted" in text
     assert "| method | largest N run | time grows as | an hour at N |" in text
@@ -90,7 +90,7 @@ def test_results_tell_what_is_extrapolated(scaling):
     assert set(means["quantity"]) == {"distance", "seconds", "mebibytes"}
 
 
-def test_the_figure_normalises_at_the_largest_common_size(scaling):
+def test_figure_normalises_at_the_largest_common_size(scaling):
     _, right = scaling[0].experiment.draw(scaling[0].table).axes
     assert "N = 100" in right.get_ylabel()
     for line in right.lines[:4]:
@@ -98,7 +98,7 @@ def test_the_figure_normalises_at_the_largest_common_size(scaling):
         np.testing.assert_allclose(line.get_ydata()[at], 1.0)
 
 
-def test_bands_go_from_the_least_to_the_most_so_that_a_log_axis_shows_them(scaling):
+def test_bands_span_the_range_of_the_trials(scaling):
     table = scaling[0].table.copy()
     one = (table["method"] == "les") & (table["trial"] == 0)
     table.loc[one, "seconds"] *= 100.0  # the std is more than the mean
@@ -107,10 +107,10 @@ def test_bands_go_from_the_least_to_the_most_so_that_a_log_axis_shows_them(scali
     les = table[table["method"] == "les"]["seconds"]
     assert heights.min() == les.min() > 0
     assert heights.max() == les.max()
-    assert "band: least to most of the trials" in left.get_legend().get_title().get_text()
+    assert "band: range of the trials" in left.get_legend().get_title().get_text()
 
 
-def test_no_marker_hides_another_where_all_lines_meet(scaling):
+def test_markers_are_omitted_where_all_lines_meet(scaling):
     _, right = scaling[0].experiment.draw(scaling[0].table).axes
     for line in right.lines[:4]:
         np.testing.assert_array_equal(line.get_markevery(), line.get_xdata() != 100)
@@ -130,14 +130,14 @@ def test_verdicts_follow_the_data():
 
 
 @pytest.mark.parametrize(("factor", "exponent"), [(2e-9, 3.0), (1e-5, 1.0), (0.3, 0.5)])
-def test_a_power_law_is_found_again_and_reaches_its_levels(factor, exponent):
+def test_fit_recovers_a_power_law(factor, exponent):
     sizes = np.array([1e3, 3e3, 1e4])
     law = fit(sizes, factor * sizes**exponent)
     assert law.exponent == pytest.approx(exponent)
     assert law.at(law.reaches(HOUR)) == pytest.approx(HOUR)
 
 
-def test_too_few_points_and_flat_laws_foresee_nothing():
+def test_too_few_points_and_flat_laws_are_not_extrapolated():
     assert fit([10.0], [1.0]) is None
     assert fit([10.0, 20.0], [1.0, 2.0], least=5.0) is None
     for exponent in (-0.3, 0.0, 0.005):
@@ -145,30 +145,30 @@ def test_too_few_points_and_flat_laws_foresee_nothing():
     assert math.isnan(Growth(10.0, 1.0, None, None).hour)
 
 
-def test_nothing_is_foreseen_to_grow_slower_than_its_rows():
+def test_extrapolated_time_is_at_least_linear():
     flat = Growth(1e6, 30.0, PowerLaw(1.0, 0.3), None)
     assert flat.hour == pytest.approx(1e6 * HOUR / 30.0)
     steep = Growth(1e3, 30.0, PowerLaw(3e-8, 3.0), None)
     assert steep.seconds(1e4) == pytest.approx(3e4)
 
 
-def test_the_fit_rests_on_the_largest_sizes():
+def test_fit_uses_the_largest_sizes():
     table = made_up()
     table.loc[table["N"] == 1000.0, ["seconds"]] = 50.0  # an overhead of small ones
     more = table[table["N"] == 100_000.0].assign(N=1e6)
     more["seconds"] = 10 * table[table["N"] == 100_000.0]["seconds"]
-    law = grow(pd.concat([table, more]), "les").time
+    law = Growth.of(pd.concat([table, more]), "les").time
     assert law.exponent == pytest.approx(1.0)
 
 
-def test_les_is_fitted_where_it_reads_rows_by_blocks():
-    # One algorithm at all sizes of a fit, or its exponent means nothing.
+def test_les_is_fitted_where_it_streams():
+    # The exponent is meaningful only where one algorithm runs at all sizes of the fit.
     for mode in (Scaling.quick, Scaling.full):
         tasks = [task for stage in Scaling(**mode).tasks(["les"]) for task in stage]
         assert sorted({task.value for task in tasks})[-3] >= STREAM_ROWS
 
 
-def test_the_table_says_what_does_not_grow_and_what_is_taken_to_grow_later():
+def test_table_marks_flat_laws_and_assumed_growth():
     laws = {
         "les": Growth(1e6, 30.0, PowerLaw(1.0, 0.37), PowerLaw(9e3, -0.31)),
         "imd": Growth(1e5, 30.0, PowerLaw(1e-5, 1.22), PowerLaw(1e-2, 1.08)),
@@ -176,21 +176,21 @@ def test_the_table_says_what_does_not_grow_and_what_is_taken_to_grow_later():
     laws["near"] = Growth(1e6, 30.0, PowerLaw(3e-5, 0.996), None)
     _, table = limits_table(laws, {name: name for name in laws}, 24.0)
     les, imd, near = table.splitlines()[2:]
-    assert "| N^0.37 so far, then N | 120,000,000 | does not grow | not foreseen | time |" in les
+    assert "| N^0.37 so far, then N | 120,000,000 | does not grow | unknown | time |" in les
     assert "| N^1.22 |" in imd
     assert "| N^1.08 |" in imd
-    assert "| N^1.00 | 120,000,000 | too little to tell |" in near
+    assert "| N^1.00 | 120,000,000 | not measurable |" in near
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_peak_memory_sees_what_came_and_went():
+def test_peak_memory_includes_freed_arrays():
     with PeakMemory() as memory:
-        np.ones((64, 1 << 20)).sum()  # 512 MiB, gone when the next one comes
+        np.ones((64, 1 << 20)).sum()  # 512 MiB, freed before the next one
         np.ones((16, 1 << 20)).sum()
     assert 500 < memory.mebibytes < 700
 
 
-def test_settings_are_checked():
+def test_invalid_settings_raise():
     with pytest.raises(InputError, match=r"sizes=100 must be at least 200"):
         Scaling(sizes=(100, 1000))
     with pytest.raises(InputError, match=r"transport_limit=10 must be at least 300"):

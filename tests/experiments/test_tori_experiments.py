@@ -1,4 +1,4 @@
-"""The experiments on tori say what their measurements say, and nothing else."""
+"""The experiments on tori: crossings, trends and verdicts follow from the measurements."""
 
 import math
 
@@ -7,10 +7,17 @@ import pandas as pd
 import pytest
 
 from unaligned.experiments.aligned import Aligned
-from unaligned.experiments.radii import PAIRS, RISING, Method, crossing, say_crossing, trend_claim
-from unaligned.experiments.run import reproduce
+from unaligned.experiments.reproduction import reproduce
 from unaligned.experiments.topology import Topology
-from unaligned.experiments.tori import Tori
+from unaligned.experiments.tori import (
+    PAIRS,
+    RISING,
+    Method,
+    Tori,
+    crossing,
+    crossing_text,
+    trend_claim,
+)
 
 for package in ("ot", "gudhi", "ripser"):
     pytest.importorskip(package, reason="the experiments compare with them")
@@ -24,7 +31,7 @@ def made_up(slope_same, slope_other, *, methods=("les",), trials=2):
     for trial in range(trials):
         for c in SCALES:
             for method in methods:
-                for pair in (",".join(p) for p in PAIRS):
+                for pair in PAIRS:
                     value = slope_same * (1 - c) if pair in RISING else slope_other * c
                     value = 26.0 + 0.01 * trial if pair == "T2,T3" else value + 0.1
                     row = {"trial": trial, "c": c, "method": method, "pair": pair}
@@ -35,24 +42,24 @@ def made_up(slope_same, slope_other, *, methods=("les",), trials=2):
 @pytest.mark.parametrize(
     ("same", "other"), [(1.0, 1.0), (3.0, 1.0), (1.0, 2.5), (7.0, 3.0), (1.0, 3.9)]
 )
-def test_the_crossing_of_straight_lines_is_where_they_cross(same, other):
+def test_crossing_of_straight_lines(same, other):
     # same (1 - c) = other c
     assert crossing(made_up(same, other), "les") == pytest.approx(same / (same + other))
 
 
-def test_curves_that_do_not_cross_are_said_not_to():
+def test_crossing_is_minus_infinity_without_a_crossing():
     assert crossing(made_up(0.1, 9.0), "les") == -math.inf
-    assert say_crossing(-math.inf, SCALES) == "below c = 0.2"
+    assert crossing_text(-math.inf, SCALES) == "below c = 0.2"
 
 
-def test_scale_above_dimension_from_the_start_is_never_told_apart():
+def test_crossing_is_infinite_where_scale_dominates():
     table = made_up(1.0, 1.0)
     table.loc[table["pair"] == "T2,T2Sc", "distance"] = 50.0
     assert crossing(table, "les") == math.inf
-    assert "never" in say_crossing(math.inf)
+    assert "not separated" in crossing_text(math.inf)
 
 
-def test_a_trend_that_breaks_in_one_step_fails_and_is_named():
+def test_broken_trend_fails_and_names_the_pair():
     table, method = made_up(1.0, 1.0), Method("LES", "les")
     assert trend_claim(table, method, "").passed
     table.loc[(table["pair"] == "T3,T3Sc") & (table["c"] == 0.4), "distance"] = 0.0
@@ -61,7 +68,7 @@ def test_a_trend_that_breaks_in_one_step_fails_and_is_named():
     assert "not monotone: d(T3,T3Sc) in 1 of 4 steps, by up to 0.5" in broken.measured
 
 
-def test_one_value_of_c_shows_no_trend():
+def test_one_value_of_c_has_no_trend():
     table = made_up(1.0, 1.0, methods=["les", "imd"])
     claims = Tori().claims(table[table["c"] == 1.0])
     assert [c.passed for c in claims if "as c falls" in c.expected] == [None, None]
@@ -82,7 +89,7 @@ def test_verdicts_follow_the_data():
     assert not found["LES: the standard deviati"]
 
 
-def test_a_peer_with_the_trends_that_the_paper_denies_it_is_a_failed_claim():
+def test_unexpected_trends_of_a_peer_fail_the_claim():
     with_trends = made_up(1.0, 2.0, methods=["imd"])
     claim = Tori().claims(with_trends)[0]
     assert claim.expected.startswith("IMD: does not show")
@@ -91,14 +98,14 @@ def test_a_peer_with_the_trends_that_the_paper_denies_it_is_a_failed_claim():
     assert Tori().claims(with_trends)[0].passed is True
 
 
-def test_peers_that_cross_lower_than_les_are_a_failed_claim():
+def test_peers_that_cross_lower_than_les_fail_the_claim():
     methods = ["les", "gromov-wasserstein"]
     table = made_up(1.0, 2.0, methods=methods)
-    wide = {c.expected[:30]: c for c in Tori().claims(table)}["LES tells dimension from scale"]
+    wide = {c.expected[:30]: c for c in Tori().claims(table)}["LES separates dimension from s"]
     assert wide.passed is False  # both cross at the same c
     rows = (table["method"] == "gromov-wasserstein") & (table["pair"] == "T2,T2Sc")
     table.loc[rows, "distance"] *= 3.0
-    wide = {c.expected[:30]: c for c in Tori().claims(table)}["LES tells dimension from scale"]
+    wide = {c.expected[:30]: c for c in Tori().claims(table)}["LES separates dimension from s"]
     assert wide.passed is True
 
 
@@ -115,7 +122,7 @@ def tori(tmp_path_factory):
     return reproduce(small, tmp_path_factory.mktemp("tori"), progress=False)
 
 
-def test_small_tori_already_show_the_trends_of_the_paper(tori):
+def test_small_tori_show_the_trends_of_the_paper(tori):
     trends = {c.expected.split(":")[0]: c for c in tori.claims if ": as c falls" in c.expected}
     assert trends["LES"].passed
     assert trends["IMD (our approach)"].passed
@@ -126,7 +133,7 @@ def test_les_crosses_lower_than_imd(tori):
     assert crossing(tori.table, "les") < crossing(tori.table, "imd-diffusion")
 
 
-def test_the_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
+def test_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
     figure = tori.experiment.draw(tori.table)
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     assert titles == [
@@ -144,7 +151,7 @@ def test_the_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
     assert styles == ["--" if dashed else "-" for dashed in PAIRS.values()]
 
 
-def test_quick_and_full_differ_in_what_the_text_says():
+def test_quick_and_full_differ_as_documented():
     quick, full = Tori(**Tori.quick), Tori(**Tori.full)
     assert (full.n_trials, full.n_samples, full.transport_samples, full.rounds) == (
         10,
@@ -174,7 +181,7 @@ def test_one_trial_has_no_bands(topology):
     assert figure.get_supxlabel() == "N = 120 points of each torus"
 
 
-def test_of_the_bottlenecks_no_trend_is_claimed(topology):
+def test_trends_of_bottleneck_distances_are_observations(topology):
     trends = [claim for claim in topology.claims if ": as c falls" in claim.expected]
     assert [claim.passed is None for claim in trends] == [False, True, True, True]
 
@@ -191,24 +198,24 @@ def test_les_is_below_the_log_euclidean_distance_in_every_pair(aligned):
     assert "broken in 0 of 24 pairs" in aligned.claims[0].measured
 
 
-def test_coupled_tori_of_the_same_radius_are_the_same(aligned):
+def test_aligned_tori_of_the_same_radius_have_distance_zero(aligned):
     table = aligned.table
     same = table[(table["c"] == 1.0) & table["pair"].isin(["T2,T2Sc", "T3,T3Sc"])]
     np.testing.assert_allclose(same["distance"], 0.0, atol=1e-6)
 
 
-def test_a_broken_bound_would_be_reported(aligned):
+def test_broken_bound_fails_the_claim(aligned):
     table = aligned.table.copy()
     table.loc[table["method"] == "les", "distance"] *= 10.0
     claim = aligned.experiment.claims(table)[0]
     assert claim.passed is False
 
 
-def test_an_observation_is_neither_pass_nor_fail(aligned):
+def test_observation_has_no_verdict(aligned):
     assert aligned.claims[-1].verdict == "observed"
 
 
-def test_part_of_the_methods_gives_part_of_the_claims(aligned):
+def test_claims_need_their_methods(aligned):
     table = aligned.table[aligned.table["method"].isin(["log-euclidean", "euclidean"])]
     claims = aligned.experiment.claims(table)
     assert not any("Proposition 1" in claim.source for claim in claims)

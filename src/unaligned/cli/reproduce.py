@@ -60,7 +60,7 @@ def reproduce(
     from rich.text import Text
 
     from .. import experiments
-    from ..experiments.run import reproduce as run
+    from ..experiments.reproduction import reproduce as run
 
     cls = experiments.find(name)
     settings: dict[str, Any] = dict(cls.full if full else cls.quick, seed=seed)

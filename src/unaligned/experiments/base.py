@@ -1,4 +1,4 @@
-"""What an experiment is: stages of tasks, claims, and a figure."""
+"""The parts of an experiment: stages of tasks, claims, and a figure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Key: TypeAlias = tuple[int, float, str]
+Key: TypeAlias = tuple[int, float, str]  # trial, value of the variable, method
 Row: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work: one trial at one value of the variable, by methods that share work."""
+    """One trial at one value of the variable, by methods that share work."""
 
     trial: int
     value: float
@@ -36,31 +36,31 @@ class Task:
         return np.random.default_rng([self.seed, self.trial, 1 + self.position])
 
     def trial_rng(self) -> np.random.Generator:
-        """Return the generator of the whole trial, the same for all values of the variable."""
+        """Return the generator of the trial, the same for all values of the variable."""
         return np.random.default_rng([self.seed, self.trial, 0])
 
-    def measures(self) -> list[Key]:
-        """Return what this task measures, as the trial file counts it."""
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of the measurements in the trial file, one per method."""
         return [(self.trial, self.value, method) for method in self.methods]
 
     def missing(self, done: set[Key]) -> Task:
         """Return the task without the methods that are done."""
-        left = tuple(key[-1] for key in self.measures() if key not in done)
-        return replace(self, methods=left)
+        return replace(self, methods=tuple(key[-1] for key in self.keys if key not in done))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody says should come out, beside what came out.
+    """An expected result beside the measured one.
 
     Attributes
     ----------
     source
-        Who says so, such as `Fig. 1`.
+        Where the claim is made, such as `Fig. 1`.
     expected, measured
         Both in words and numbers.
     passed
-        Computed from the data; None for an observation that nothing hangs on.
+        Computed from the data; None for an observation without a verdict.
     """
 
     source: str
@@ -76,7 +76,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Stage:
-    """Methods that share their work, and the values of the variable at which they run."""
+    """Methods that share work, and the values of the variable at which they run."""
 
     methods: tuple[str, ...]
     values: Sequence[float]
@@ -86,8 +86,8 @@ class Stage:
 class Experiment(ABC):
     """An experiment; instances are frozen settings.
 
-    The results depend on the settings alone, so trials made with the same settings can be
-    kept: `n_trials` only says how many of them, and which methods are run is no setting at all.
+    The numbers of a trial depend on the settings alone, so that trials on disk can be reused.
+    `n_trials` and the choice of methods do not change them.
     """
 
     name: ClassVar[str]
@@ -96,7 +96,7 @@ class Experiment(ABC):
     quick: ClassVar[dict[str, Any]]
     full: ClassVar[dict[str, Any]]
     quantities: ClassVar[tuple[str, ...]] = ("distance",)
-    tabulated: ClassVar[bool] = True  # whether RESULTS.md shows the means that NAME.csv has
+    tabulated: ClassVar[bool] = True  # whether RESULTS.md repeats the means of NAME.csv
 
     n_trials: int = 1
     seed: int = 0
@@ -107,7 +107,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def stages(self) -> Sequence[Stage]:
-        """Return the work in the order in which it is done, slow methods last."""
+        """Return the stages in the order in which they run, slow methods last."""
 
     @abstractmethod
     def run_task(self, task: Task) -> list[Row]:
@@ -115,52 +115,64 @@ class Experiment(ABC):
 
     @abstractmethod
     def pairs(self, method: str) -> tuple[str, ...]:
-        """Return the pairs that a task measures by this method, a row each."""
+        """Return the pairs that a task measures by this method, one row each."""
 
     @abstractmethod
     def claims(self, table: pd.DataFrame) -> list[Claim]:
-        """Return the claims about the methods in the table beside what they measured."""
+        """Return the claims about the methods in the table."""
 
     @abstractmethod
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return the figure."""
 
     def notes(self, table: pd.DataFrame) -> list[str]:
-        """Return more lines for RESULTS.md, between the claims and the means."""
+        """Return paragraphs of RESULTS.md between the claims and the means."""
         return []
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The names of all methods, as the table has them."""
+        """The names of all methods, as in the table."""
         return tuple(dict.fromkeys(name for stage in self.stages() for name in stage.methods))
 
     def tasks(self, methods: Iterable[str]) -> list[list[Task]]:
-        """Return the tasks of each stage, trial by trial, so that early ones are complete."""
+        """Return the tasks of each stage, trial by trial."""
         wanted = set(methods)
-        chosen = [
-            Stage(tuple(name for name in stage.methods if name in wanted), stage.values)
-            for stage in self.stages()
-        ]
+        chosen = [(tuple(m for m in s.methods if m in wanted), s.values) for s in self.stages()]
         return [
             [
-                Task(trial, float(value), position, self.seed, stage.methods)
+                Task(trial, float(value), position, self.seed, names)
                 for trial in range(self.n_trials)
-                for position, value in enumerate(stage.values)
+                for position, value in enumerate(values)
             ]
-            for stage in chosen
-            if stage.methods
+            for names, values in chosen
+            if names
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Return all that decides the numbers of a trial."""
-        decisive = {key: value for key, value in asdict(self).items() if key != "n_trials"}
-        return {"experiment": self.name, "version": ua.__version__, **decisive}
+        """Return everything that determines the numbers of a trial."""
+        settings = asdict(self)
+        del settings["n_trials"]
+        return {"experiment": self.name, "version": ua.__version__, **settings}
 
 
 def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> pd.DataFrame:
     """Return mean, std, min, max and count over the trials, by method, pair and variable.
 
-    The std of one trial is NaN: it has no spread.
+    The std of one trial is NaN.
     """
     groups = table.groupby(["method", "pair", variable], sort=False)[quantity]
     return groups.agg(["mean", "std", "min", "max", "count"]).reset_index()
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown.
+
+    Examples
+    --------
+    >>> print(markdown_table(["a", "b"], [["1", "2"]]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    first, *rest = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([first, "|" + "---|" * len(head), *rest])

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _check
+from ..defaults import N_EIGENVALUES
 from .base import Claim
-from .radii import Method, RadiiExperiment, crossings, trend_claim, within
+from .tori import Method, TorusExperiment, crossings, trend_claim, within
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class Topology(RadiiExperiment):
+class Topology(TorusExperiment):
     """Four tori sampled independently, by LES and by H0, H1 and H2 bottleneck distances.
 
-    `--full` is the paper's N = 1000 and 10 trials. `--quick` halves N: of 1000 points H1 and H2
+    `--full` is the paper's N = 1000 and 10 trials. `--quick` halves N: H1 and H2 of 1000 points
     take 5 and 10 s per torus.
     """
 
@@ -27,7 +28,7 @@ class Topology(RadiiExperiment):
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 
     n_samples: int = 1000
-    n_eigenvalues: int = 200
+    n_eigenvalues: int = N_EIGENVALUES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,43 +52,37 @@ class Topology(RadiiExperiment):
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return what the diagrams capture, and over which range of c."""
         methods = within(self.panels, table["method"])
+        found, measured = crossings(table, methods)
+        others = [value for name, value in found.items() if name != "les"]
+        width = Claim(
+            "Appendix B.2",
+            "LES distinguishes between dimension and scale for a wider range of c (lower "
+            "crossing) than the bottleneck distances",
+            measured,
+            all(found["les"] < value for value in others) if "les" in found and others else None,
+        )
         captured = [
-            _captures(table, method)
+            _capture_claim(table, method)
             for method in methods
             if method.distance in ("bottleneck-h0", "bottleneck-h1")
         ]
-        claims = [*captured, _width_claim(table, methods)]
         trends = [trend_claim(table, method, "Section 5.1") for method in methods]
-        # Only of LES does the paper say that all four hold.
-        return claims + [
-            trend if method.distance == "les" else _observed(trend)
+        # The paper claims all four trends for LES only.
+        trends = [
+            trend
+            if method.distance == "les"
+            else replace(trend, source="this project", passed=None)
             for method, trend in zip(methods, trends, strict=True)
         ]
+        return [*captured, width, *trends]
 
 
-def _captures(table: pd.DataFrame, method: Method) -> Claim:
-    """Return by how much a change of dimension stands out; the paper names no number."""
+def _capture_claim(table: pd.DataFrame, method: Method) -> Claim:
+    """Return the effect of a change of dimension; the paper gives no number."""
     rows = table[(table["method"] == method.distance) & (table["c"] == 1.0)]
     means = rows.groupby("pair")["distance"].mean()
-    told = "c = 1 was not run"
+    measured = "c = 1 was not run"
     if len(means):
-        told = f"d(T2,T3) is {means['T2,T3'] / means['T2,T2Sc']:.1f} times two samples of T2"
+        measured = f"d(T2,T3) is {means['T2,T3'] / means['T2,T2Sc']:.1f} times two samples of T2"
     expected = f"{method.label}: captures meaningful differences between the tori"
-    return Claim("Appendix B.2", expected, told, None)
-
-
-def _width_claim(table: pd.DataFrame, methods: list[Method]) -> Claim:
-    found, told = crossings(table, methods)
-    others = [value for name, value in found.items() if name != "les"]
-    decided = "les" in found and others
-    return Claim(
-        "Appendix B.2",
-        "LES distinguishes between dimension and scale for a wider range of c (lower crossing) "
-        "than the bottleneck distances",
-        told,
-        all(found["les"] < value for value in others) if decided else None,
-    )
-
-
-def _observed(claim: Claim) -> Claim:
-    return Claim("this project", claim.expected, claim.measured, None)
+    return Claim("Appendix B.2", expected, measured, None)

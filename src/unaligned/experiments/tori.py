@@ -1,36 +1,256 @@
-"""Section 5.1 and Fig. 1: sampled tori, and which distances tell dimension from scale."""
+"""Section 5.1 and Fig. 1: which distances separate a change of dimension from one of scale.
+
+T2 and T3 are fixed; the smallest radius of T2Sc and T3Sc is scaled by c (Appendix B
+[appeq:tori_eqs]). The experiments of Appendix B.2 and B.3 build on the same four tori.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import _check
-from .base import Claim
-from .radii import Method, RadiiExperiment, crossings, say_crossing, trend_claim, within
+import numpy as np
+
+import unaligned as ua
+
+from .. import _check, figures
+from .._check import FloatArray
+from ..data.shapes import torus2, torus3, torus_angles
+from ..defaults import GAMMA, N_EIGENVALUES
+from .base import Claim, Experiment, Row, Stage, Task, summary
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
+TORI = ("T2", "T2Sc", "T3", "T3Sc")
+# Pair -> whether the dimensions differ (dashed lines of Fig. 1).
+PAIRS = {
+    "T2,T2Sc": False,
+    "T3,T3Sc": False,
+    "T2,T3": True,
+    "T2Sc,T3Sc": True,
+    "T2,T3Sc": True,
+    "T3,T2Sc": True,
+}
+RISING = ("T2,T2Sc", "T3,T3Sc", "T3,T2Sc")
+FALLING = ("T2,T3Sc",)
 # The methods that show the expected trends according to the paper; the others do not.
 _TRENDS = ("les", "gromov-wasserstein", "imd-diffusion")
-_PAPER_CROSSING = {"imd-diffusion": 0.82}
-_CROSSING_TOLERANCE = 0.05
-_LES_CROSSING = 0.42
-_LEAST_RATIO = 60.0
-_MOST_SPREAD = 0.02
-_SMALL_CHANGE = 0.8  # the smallest scale that still is a small change of radius
 
 
 @dataclass(frozen=True)
-class Tori(RadiiExperiment):
+class Method:
+    """A distance as one line of a figure.
+
+    Attributes
+    ----------
+    label
+        Its name in the paper.
+    distance
+        Its name in `ua.available()`.
+    spectral
+        Whether it takes signatures, which are computed once for all such methods.
+    options
+        Options of the distance.
+    n_samples
+        Use only this many points; None uses all.
+    """
+
+    label: str
+    distance: str
+    spectral: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    n_samples: int | None = None
+
+
+def four_tori(angles: Mapping[str, FloatArray], radius_scale: float) -> dict[str, FloatArray]:
+    """Return the points of T2, T2Sc, T3 and T3Sc from the angles of each."""
+    return {
+        "T2": torus2(angles["T2"]),
+        "T2Sc": torus2(angles["T2Sc"], radius_scale=radius_scale),
+        "T3": torus3(angles["T3"]),
+        "T3Sc": torus3(angles["T3Sc"], radius_scale=radius_scale),
+    }
+
+
+def within(methods: Sequence[Method], names: Iterable[str]) -> list[Method]:
+    """Return the methods with these names, in their own order."""
+    wanted = set(names)
+    return [method for method in methods if method.distance in wanted]
+
+
+@dataclass(frozen=True)
+class TorusExperiment(Experiment):
+    """Four tori at every scale c, their distances by the methods of the panels."""
+
+    variable: ClassVar[str] = "c"
+
+    n_samples: int = 3000
+    gamma: float = GAMMA
+    scales: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+    @property
+    @abstractmethod
+    def panels(self) -> tuple[Method, ...]:
+        """The methods in the order of the figure."""
+
+    @property
+    @abstractmethod
+    def recipe(self) -> dict[str, Any]:
+        """The options of the signatures."""
+
+    def angles(self, task: Task) -> dict[str, FloatArray]:
+        """Return the angles of every torus, sampled independently."""
+        rng = task.rng()
+        return {name: torus_angles(self.n_samples, rng=rng) for name in TORI}
+
+    def stages(self) -> list[Stage]:
+        """Return one stage for the methods on signatures, and one for each other method."""
+        spectral = tuple(method.distance for method in self.panels if method.spectral)
+        others = [(method.distance,) for method in self.panels if not method.spectral]
+        return [Stage(names, self.scales) for names in (spectral, *others) if names]
+
+    def run_task(self, task: Task) -> list[Row]:
+        """Return the distance of every pair of the four tori by every method."""
+        clouds = four_tori(self.angles(task), task.value)
+        methods = within(self.panels, task.methods)
+        signatures: dict[str, Any] = {}
+        if any(method.spectral for method in methods):
+            signatures = {name: ua.signature(c, **self.recipe) for name, c in clouds.items()}
+        rows: list[Row] = []
+        for method in methods:
+            # Points are drawn independently, so the first ones are a smaller sample.
+            fewer = {name: points[: method.n_samples] for name, points in clouds.items()}
+            data = signatures if method.spectral else fewer
+            found = ua.compare(data, distance=method.distance, progress=False, **method.options)
+            for pair in PAIRS:
+                first, second = pair.split(",")
+                distance = found[first, second]
+                rows.append({"method": method.distance, "pair": pair, "distance": distance})
+        return rows
+
+    def pairs(self, method: str) -> tuple[str, ...]:
+        """Return all pairs."""
+        return tuple(PAIRS)
+
+    def draw(self, table: pd.DataFrame) -> Figure:
+        """Return a panel per method, as Fig. 1: solid within a dimension, dashed across."""
+        methods = within(self.panels, table["method"])
+        columns = 2 if len(methods) == 4 else 3
+        figure, axes = figures.panels(len(methods), columns=columns)
+        for panel, method in zip(axes, methods, strict=True):
+            means = summary(table[table["method"] == method.distance], "c").sort_values("c")
+            lines = []
+            for pair, dashed in PAIRS.items():
+                rows = means[means["pair"] == pair]
+                mean, std = rows["mean"].to_numpy(), rows["std"].to_numpy()
+                lines.append(figures.Curve(_tex(pair), mean, std, dashed))
+            scales = np.sort(means["c"].unique())
+            figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
+        for panel in axes[::columns]:  # the first of each row
+            panel.set_ylabel("distance")
+        handles, labels = axes[0].get_legend_handles_labels()
+        ncols = len(PAIRS) if len(methods) > columns else 3
+        figure.legend(handles, labels, loc="outside upper center", ncols=ncols, frameon=False)
+        caption = f"N = {self.n_samples} points of each torus"
+        if any(m.n_samples not in (None, self.n_samples) for m in methods):
+            caption += ", where a panel names no other N"
+        if self.n_trials > 1:
+            caption += f"; bands: one standard deviation over {self.n_trials} trials"
+        figure.supxlabel(caption, fontsize=9)
+        return figure
+
+
+def _tex(pair: str) -> str:
+    names = (n.replace("Sc", "^{Sc}").replace("T", "T_") for n in pair.split(","))
+    return f"$d({', '.join(names)})$"
+
+
+def mean_curves(table: pd.DataFrame, method: str) -> dict[str, FloatArray]:
+    """Return the mean distance of each pair over the trials, against c ascending."""
+    means = summary(table[table["method"] == method], "c").sort_values("c")
+    return {str(pair): rows["mean"].to_numpy() for pair, rows in means.groupby("pair")}
+
+
+def crossing(table: pd.DataFrame, method: str) -> float:
+    """Return the c at which the mean d(T2,T2Sc) exceeds the mean d(T2,T3Sc), as c falls.
+
+    Above it a change of scale is smaller than a change of dimension: the lower it is, the wider
+    the range of c in which the method separates them. By linear interpolation; -inf where the
+    curves do not cross within the measured range, inf where scale dominates from the start, NaN
+    where the method was not run.
+    """
+    curves = mean_curves(table, method)
+    if not curves:
+        return math.nan
+    gaps = curves["T2,T2Sc"] - curves["T2,T3Sc"]
+    scales = np.sort(table["c"].unique())
+    if gaps[-1] >= 0:
+        return math.inf
+    above = np.flatnonzero(gaps >= 0)
+    if not above.size:
+        return -math.inf
+    i = above[-1]
+    share = gaps[i] / (gaps[i] - gaps[i + 1])
+    return float(scales[i] + share * (scales[i + 1] - scales[i]))
+
+
+def crossing_text(value: float, scales: Sequence[float] = TorusExperiment.scales) -> str:
+    """Return a crossing in words."""
+    if value == math.inf:
+        return f"not separated, not even at c = {max(scales):g}"
+    return f"below c = {min(scales):g}" if value == -math.inf else f"c = {value:.3f}"
+
+
+def crossing_claim(source: str, label: str, value: float, expected: float, tol: float) -> Claim:
+    """Return whether the curves cross where expected, up to `tol`."""
+    return Claim(
+        source,
+        f"{label}: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = {expected} (± {tol})",
+        crossing_text(value),
+        math.isfinite(value) and abs(value - expected) <= tol,
+    )
+
+
+def crossings(table: pd.DataFrame, methods: Sequence[Method]) -> tuple[dict[str, float], str]:
+    """Return the crossing of every method by its name, and all of them in words."""
+    found = {method.distance: crossing(table, method.distance) for method in methods}
+    return found, ", ".join(f"{m.label} {crossing_text(found[m.distance])}" for m in methods)
+
+
+def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
+    """Return whether the mean curves rise and fall as the paper says."""
+    curves = mean_curves(table, method.distance)
+    slopes = {pair: -np.diff(curves[pair]) for pair in RISING}
+    slopes |= {pair: np.diff(curves[pair]) for pair in FALLING}
+    broken = [
+        f"d({pair}) in {int((steps <= 0).sum())} of {steps.size} steps, by up to "
+        f"{-steps.min():.2g} where its mean is {curves[pair][steps.argmin()]:.3g}"
+        for pair, steps in slopes.items()
+        if (steps <= 0).any()
+    ]
+    measured = "not monotone: " + ", ".join(broken) if broken else "all four curves are monotone"
+    has_steps = curves[FALLING[0]].size > 1
+    return Claim(
+        source,
+        f"{method.label}: as c falls, d(T2,T2Sc), d(T3,T3Sc) and d(T3,T2Sc) rise and "
+        "d(T2,T3Sc) falls",
+        measured if has_steps else "one c shows no trend",
+        not broken if has_steps else None,
+    )
+
+
+@dataclass(frozen=True)
+class Tori(TorusExperiment):
     """Four tori sampled independently, their distances against the scale c of a radius.
 
-    `--full` is the paper's setting. `--quick` has fewer trials, and takes the two slow peers at
-    less than the paper does: Gromov-Wasserstein, O(N³) per pair and step, on the first points of
-    each torus only, and the Geometry Score, whose γ depends on N, with fewer rounds.
+    `--full` is the paper's setting. `--quick` has fewer trials, and runs the two slow peers on
+    less: Gromov-Wasserstein, O(N³) per pair and step, on the first points of each torus, and the
+    Geometry Score, whose γ depends on N, with fewer rounds.
 
     Attributes
     ----------
@@ -45,7 +265,7 @@ class Tori(RadiiExperiment):
     quick: ClassVar[dict[str, Any]] = {"n_trials": 3, "transport_samples": 500, "rounds": 200}
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
 
-    n_eigenvalues: int = 200
+    n_eigenvalues: int = N_EIGENVALUES
     transport_samples: int = 3000
     rounds: int = 2000
 
@@ -78,15 +298,16 @@ class Tori(RadiiExperiment):
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return the paper's trends and crossings, and the stability of LES."""
         methods = within(self.panels, table["method"])
+        names = {method.distance for method in methods}
         trends = [trend_claim(table, m, "Section 5.1") for m in methods if m.distance in _TRENDS]
-        without = [_no_trend(table, m) for m in methods if m.distance not in _TRENDS]
+        without = [_no_trend_claim(table, m) for m in methods if m.distance not in _TRENDS]
         claims = [*trends, *without, *_crossing_claims(table, methods)]
-        if "imd" in set(table["method"]):
-            claims.append(_insensitive(table))
-        return claims + (_stability_claims(table) if "les" in set(table["method"]) else [])
+        if "imd" in names:
+            claims.append(_insensitivity_claim(table))
+        return claims + (_stability_claims(table) if "les" in names else [])
 
 
-def _no_trend(table: pd.DataFrame, method: Method) -> Claim:
+def _no_trend_claim(table: pd.DataFrame, method: Method) -> Claim:
     """Return whether a method lacks the trends, as the paper says of all but three."""
     found = trend_claim(table, method, "Section 5.1")
     return Claim(
@@ -99,69 +320,58 @@ def _no_trend(table: pd.DataFrame, method: Method) -> Claim:
 
 
 def _crossing_claims(table: pd.DataFrame, methods: Sequence[Method]) -> list[Claim]:
-    found, told = crossings(table, methods)
-    claims = [_near_paper(m, found[m.distance]) for m in methods if m.distance in _PAPER_CROSSING]
+    found, measured = crossings(table, methods)
+    claims = [
+        crossing_claim("Fig. 1", m.label, found[m.distance], expected=0.82, tol=0.05)
+        for m in methods
+        if m.distance == "imd-diffusion"
+    ]
     if "les" not in found:
         return claims
-    les = found["les"]
+    les, limit = found["les"], 0.42  # 0.41 in Fig. 1
     others = [found[name] for name in _TRENDS if name in found and name != "les"]
+    lower = [m.label for m in methods if found[m.distance] < les]
     return [
         Claim(
             "Fig. 1",
-            f"LES: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = 0.41 (bar: at most "
-            f"{_LES_CROSSING})",
-            say_crossing(les),
-            les <= _LES_CROSSING,
+            f"LES: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = 0.41 (bar: at most {limit})",
+            crossing_text(les),
+            les <= limit,
         ),
         *claims,
         Claim(
             "Section 5.1",
-            "LES tells dimension from scale over a wider range of c (lower crossing) than GW and "
-            "IMD (our approach)",
-            told,
+            "LES separates dimension from scale over a wider range of c (lower crossing) than GW "
+            "and IMD (our approach)",
+            measured,
             all(les < value for value in others) if others else None,
         ),
-        _lowest(found, methods),
+        Claim(  # the paper does not say so of IMD
+            "this project",
+            "LES has the lowest crossing of all methods run",
+            f"lower: {', '.join(lower)}" if lower else f"none of {len(found) - 1} others is lower",
+            not lower if len(methods) > 1 else None,
+        ),
     ]
 
 
-def _lowest(found: dict[str, float], methods: Sequence[Method]) -> Claim:
-    """Return whether LES has the lowest crossing of all, which the paper does not say of IMD."""
-    lower = [m.label for m in methods if found[m.distance] < found["les"]]
-    return Claim(
-        "this project",
-        "LES has the lowest crossing of all methods run",
-        f"lower: {', '.join(lower)}" if lower else f"none of {len(methods) - 1} others is lower",
-        not lower if len(methods) > 1 else None,
-    )
-
-
-def _insensitive(table: pd.DataFrame) -> Claim:
-    """Return what a small change of radius is to IMD, in units of a change of dimension."""
-    shares = {}
+def _insensitivity_claim(table: pd.DataFrame) -> Claim:
+    """Return the effect of a small change of radius on IMD, relative to a change of dimension."""
+    least = 0.8  # scales from here to 1 are small changes of radius
+    shares = []
     for name in ("imd", "les"):
-        rows = table[(table["method"] == name) & (table["c"] >= _SMALL_CHANGE) & (table["c"] < 1)]
+        rows = table[(table["method"] == name) & (table["c"] >= least) & (table["c"] < 1)]
         means = rows.groupby("pair")["distance"].mean()
         if len(means):
-            shares[name] = max(means["T2,T2Sc"], means["T3,T3Sc"]) / means["T2,T3"]
-    told = "; ".join(f"{share:.2f} for {name}" for name, share in shares.items())
+            share = max(means["T2,T2Sc"], means["T3,T3Sc"]) / means["T2,T3"]
+            shares.append(f"{share:.2f} for {name}")
     return Claim(
         "Section 5.1",
         "IMD captures mainly the major dimensionality differences and is not sensitive to small "
         "differences of scale",
-        f"larger of d(T2,T2Sc) and d(T3,T3Sc), over d(T2,T3), at {_SMALL_CHANGE:g} ≤ c < 1: "
-        f"{told or 'no such c was run'}",
+        f"larger of d(T2,T2Sc) and d(T3,T3Sc), over d(T2,T3), at {least:g} ≤ c < 1: "
+        f"{'; '.join(shares) or 'no such c was run'}",
         None,
-    )
-
-
-def _near_paper(method: Method, value: float) -> Claim:
-    expected = _PAPER_CROSSING[method.distance]
-    return Claim(
-        "Fig. 1",
-        f"{method.label}: they cross at about c = {expected} (± {_CROSSING_TOLERANCE})",
-        say_crossing(value),
-        math.isfinite(value) and abs(value - expected) <= _CROSSING_TOLERANCE,
     )
 
 
@@ -170,6 +380,7 @@ def _stability_claims(table: pd.DataFrame) -> list[Claim]:
 
     At c = 1 T2Sc is a second, independent sample of T2, so d(T2,T2Sc) is the noise.
     """
+    least_ratio, most_spread = 60.0, 0.02
     les = table[table["method"] == "les"]
     across = les[les["pair"] == "T2,T3"]["distance"]
     unscaled = les[les["c"] == 1.0].groupby("pair")["distance"].mean()
@@ -178,15 +389,15 @@ def _stability_claims(table: pd.DataFrame) -> list[Claim]:
     return [
         Claim(
             "this project",
-            f"LES at c = 1: mean d(T2,T3) is at least {_LEAST_RATIO:g} times the mean of two "
+            f"LES at c = 1: mean d(T2,T3) is at least {least_ratio:g} times the mean of two "
             "independent samples of T2",
             f"{ratio:.1f} times" if len(unscaled) else "c = 1 was not run",
-            ratio >= _LEAST_RATIO,
+            ratio >= least_ratio,
         ),
         Claim(
             "this project",
-            f"LES: the standard deviation of d(T2,T3) is below {_MOST_SPREAD:.0%} of its mean",
+            f"LES: the standard deviation of d(T2,T3) is below {most_spread:.0%} of its mean",
             f"{spread:.2%} over {len(across)} independent samples, mean {across.mean():.2f}",
-            spread < _MOST_SPREAD,
+            spread < most_spread,
         ),
     ]
