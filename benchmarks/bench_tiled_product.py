@@ -24,7 +24,8 @@ from collections.abc import Callable
 import numpy as np
 
 from unaligned.engine.threads import Workers, thread_count
-from unaligned.operators.affinity import GaussianAffinity
+from unaligned.operators.affinity import KernelAffinity
+from unaligned.operators.kernel import Gaussian
 from unaligned.operators.pointcloud import PointCloud, tile_of
 
 BAR = 1.5
@@ -49,7 +50,7 @@ def report(n_samples: int, n_features: int, n_columns: int, repeats: int) -> Non
     rng = np.random.default_rng(0)
     # PCA-like: the variance of feature i is 1/i.
     points = rng.normal(size=(n_samples, n_features)) / np.sqrt(1 + np.arange(n_features))
-    affinity = GaussianAffinity(points, 2.0 * n_features, storage="tiled")
+    affinity = KernelAffinity(points, Gaussian(2.0 * n_features), storage="tiled")
     block = rng.normal(size=(n_samples, n_columns))
     affinity.matmat(block[:, :1])  # compiles, or reads the cache
     matrix = np.full((n_samples, n_samples), 0.5)
@@ -80,7 +81,9 @@ def evaluate(cloud: PointCloud, *, symmetric: bool) -> None:
         for rows in cloud.slices():
             start = rows.start if symmetric else 0
             for columns in cloud.slices(start, width=2 * cloud.tile_rows):
-                cloud.gaussian(rows, columns, 0.01, workers, tile_of(scratch, rows, columns))
+                cloud.affinities(
+                    rows, columns, Gaussian(100.0), workers, tile_of(scratch, rows, columns)
+                )
 
 
 def interleaved(tasks: list[Callable[[], object]], repeats: int) -> list[float]:

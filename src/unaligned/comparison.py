@@ -69,8 +69,9 @@ def signature(
     progress
         Show a progress bar; None shows one on a terminal only.
     **options
-        `sketch_size`, `bandwidth`, `bandwidth_factor`, `metric`, `n_neighbors`, `robust`,
-        `memory_limit`, `preprocess`, `nan_policy`.
+        `sketch_size`, `kernel` (`"gaussian"` or `"laplacian"`), `bandwidth`,
+        `bandwidth_factor`, `metric`, `n_neighbors`, `robust`, `memory_limit`, `preprocess`,
+        `nan_policy`.
 
     Examples
     --------

@@ -23,10 +23,9 @@ from .engine.memory import storage_for
 from .errors import InputTypeError, collected
 from .inputs import DataLike, collection, data_options
 from .io.load import is_path
-from .operators.affinity import CHECKABLE
 from .operators.bandwidth import EXACT_PAIRS
-from .operators.base import PSDOperator
-from .operators.metric import is_euclidean
+from .operators.base import CHECKABLE, PSDOperator
+from .operators.kernel import is_euclidean
 from .spectra import auto, pipeline
 from .spectra.base import Accuracy
 from .spectra.decay import GAMMA_RANGE

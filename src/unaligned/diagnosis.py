@@ -13,7 +13,7 @@ from ._check import FloatArray, RNGLike
 from .comparison import prepare
 from .data.dataset import Dataset
 from .inputs import DataLike
-from .operators.affinity import KernelSettings
+from .operators.kernel import KernelSettings
 from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
 from .spectra.pipeline import SignatureSettings, compute_signature, default_eigenvalues
 from .spectra.signature import Signature

@@ -113,7 +113,7 @@ def require_as_asked(options: Mapping[str, Any], items: Sequence[Dataset | Signa
             continue
         fields = ["gamma", "preprocess", "robust"]
         if item.sigma_squared is not None:
-            fields += ["bandwidth", "bandwidth_factor", "n_neighbors"]
+            fields += ["bandwidth", "bandwidth_factor", "n_neighbors", "kernel"]
         made = {name: getattr(item.recipe, name) for name in fields}
         asked = {name: options[name] for name in made if options.get(name) not in (None, "auto")}
         for name, value in asked.items():

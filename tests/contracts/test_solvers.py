@@ -15,9 +15,9 @@ from sklearn.datasets import load_digits
 
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import AccuracyWarning, InputError
-from unaligned.operators.affinity import KernelSettings
 from unaligned.operators.base import MatrixOperator
 from unaligned.operators.diffusion import build_operator
+from unaligned.operators.kernel import KernelSettings
 from unaligned.spectra.auto import Auto
 from unaligned.spectra.base import Accuracy
 from unaligned.spectra.exact import Exact
@@ -77,6 +77,8 @@ OPERATORS = {
     "distances": lambda rng: build_operator(
         squareform(pdist(noise(rng, 200, 3))), "distances", KernelSettings()
     ),
+    "laplacian": lambda rng: of_points(noise(rng, 300, 5), kernel="laplacian"),
+    "laplacian, tiled": lambda rng: of_points(noise(rng, 600), kernel="laplacian", memory_limit=0),
     "graph": lambda rng: build_operator(graph(rng), "graph", KernelSettings()),
     "fast": lambda rng: known(0.8 ** np.arange(200.0), rng),
     "slow": lambda rng: known(1.0 / np.arange(1.0, 201.0), rng),

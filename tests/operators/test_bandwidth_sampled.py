@@ -11,10 +11,11 @@ from unaligned.engine import resolve_engine
 from unaligned.errors import DegenerateDataError
 from unaligned.operators import bandwidth
 from unaligned.operators import bandwidth_sampled as sampling
+from unaligned.operators.affinity import streamed_affinity
 from unaligned.operators.bandwidth import estimate_scale, median_of_points
 from unaligned.operators.bandwidth_sampled import median_of_many_points, sampled_median
+from unaligned.operators.kernel import KernelSettings
 from unaligned.operators.pointcloud import PointCloud
-from unaligned.operators.streamed import streamed_affinity
 from unaligned.rows.reduce import over_blocks
 from unaligned.rows.source import ArrayRows, GeneratedRows
 
@@ -133,10 +134,10 @@ def test_blocks_do_not_change_the_estimate(n_features, cut):
 @pytest.mark.parametrize("n_features", [3, 40])
 def test_engines_and_sources_agree(n_features, engine):
     points = np.random.default_rng(0).normal(size=(3000, n_features)).round(3)
-    wanted = streamed_affinity(ArrayRows(points), "median", 2.0, np.random.default_rng(1))
+    wanted = streamed_affinity(ArrayRows(points), KernelSettings(), np.random.default_rng(1))
     source = GeneratedRows(lambda: np.array_split(points, 7))
     with resolve_engine(engine, 2) as opened:
-        found = streamed_affinity(source, "median", 2.0, np.random.default_rng(1), opened)
+        found = streamed_affinity(source, KernelSettings(), np.random.default_rng(1), opened)
     assert found.sigma_squared == pytest.approx(wanted.sigma_squared, rel=1e-12)
     assert found.sigma_squared_error == pytest.approx(wanted.sigma_squared_error, rel=1e-9)
 
@@ -189,12 +190,12 @@ def test_margins_that_run_out_are_no_error(monkeypatch):
 
 def test_few_pairs_are_counted_and_many_are_sampled(monkeypatch):
     cloud = PointCloud(CLOUDS["3-torus"])
-    assert estimate_scale(cloud, "median", 2.0).standard_error == 0.0
+    assert estimate_scale(cloud, KernelSettings()).standard_error == 0.0
     monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
-    scale, error = estimate_scale(cloud, "median", 2.0)
+    scale, error = estimate_scale(cloud, KernelSettings())
     assert error > 0
     assert abs(scale - 2.0 * median_of_points(cloud)) < 4 * error
-    assert estimate_scale(cloud, "mean", 2.0).standard_error == 0.0
+    assert estimate_scale(cloud, KernelSettings(bandwidth="mean")).standard_error == 0.0
 
 
 def test_mostly_duplicates_are_refused(monkeypatch):
@@ -202,4 +203,4 @@ def test_mostly_duplicates_are_refused(monkeypatch):
     points = np.zeros((1500, 2))
     points[:200] = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.raises(DegenerateDataError, match="half of all pairs or more are duplicates"):
-        estimate_scale(PointCloud(points), "median", 2.0)
+        estimate_scale(PointCloud(points), KernelSettings())

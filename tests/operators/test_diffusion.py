@@ -6,9 +6,9 @@ from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 
 from unaligned.errors import DegenerateDataError, InputError
-from unaligned.operators.affinity import KernelSettings
 from unaligned.operators.base import MatrixOperator
 from unaligned.operators.diffusion import DiffusionOperator, build_operator
+from unaligned.operators.kernel import KernelSettings
 
 POINTS = np.random.default_rng(0).normal(size=(300, 3))
 WIDE = np.random.default_rng(1).normal(size=(300, 12))

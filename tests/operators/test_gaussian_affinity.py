@@ -10,9 +10,10 @@ from scipy.spatial.distance import cdist
 
 from unaligned.engine.memory import available_memory, storage_for
 from unaligned.errors import InputError
-from unaligned.operators.affinity import GaussianAffinity
-from unaligned.operators.bandwidth import scale_from_points
+from unaligned.operators.affinity import KernelAffinity
+from unaligned.operators.bandwidth import estimate_scale
 from unaligned.operators.diffusion import DiffusionOperator
+from unaligned.operators.kernel import Gaussian, KernelSettings
 from unaligned.operators.pointcloud import PointCloud
 
 
@@ -43,7 +44,7 @@ def test_every_action_equals_scipy(kind, n_samples, storage, seed):
     points = points_of(kind, n_samples, seed)
     sigma_squared = 2.0 * min(points.shape[1], 40)
     expected = reference(points, sigma_squared)
-    affinity = GaussianAffinity(points, sigma_squared, storage=storage)
+    affinity = KernelAffinity(points, Gaussian(sigma_squared), storage=storage)
     rng = np.random.default_rng(seed)
     block = rng.normal(size=(n_samples, 5))
     index = rng.integers(n_samples, size=30)
@@ -58,10 +59,10 @@ def test_every_action_equals_scipy(kind, n_samples, storage, seed):
 @pytest.mark.parametrize("storage", ["dense", "tiled"])
 def test_matrix_is_symmetric_with_a_diagonal_of_ones_to_the_last_bit(kind, storage):
     points = points_of(kind, 1500, 0)
-    matrix = GaussianAffinity(points, 3.0, storage=storage).to_dense()
+    matrix = KernelAffinity(points, Gaussian(3.0), storage=storage).to_dense()
     np.testing.assert_array_equal(matrix, matrix.T)
     np.testing.assert_array_equal(np.diagonal(matrix), 1.0)
-    rows = GaussianAffinity(points, 3.0).rows([4, 900])
+    rows = KernelAffinity(points, Gaussian(3.0)).rows([4, 900])
     np.testing.assert_array_equal(rows[[0, 1], [4, 900]], 1.0)
 
 
@@ -69,7 +70,7 @@ def test_what_all_points_share_costs_no_digits():
     rng = np.random.default_rng(0)
     small = rng.normal(size=(200, 20))
     far = (small + 2.0**20) - 2.0**20  # the points that the shift leaves, exactly
-    moved = GaussianAffinity(far + 2.0**20, 40.0).to_dense()
+    moved = KernelAffinity(far + 2.0**20, Gaussian(40.0)).to_dense()
     np.testing.assert_allclose(moved, reference(far, 40.0), rtol=1e-12)
 
 
@@ -77,15 +78,15 @@ def test_what_all_points_share_costs_no_digits():
 def test_symmetric_tiles_are_evaluated_once(n_features):
     points = np.random.default_rng(0).normal(size=(6000, n_features))
     for storage in ("dense", "tiled"):
-        affinity = GaussianAffinity(points, 10.0, storage=storage)
+        affinity = KernelAffinity(points, Gaussian(10.0), storage=storage)
         affinity @ np.ones(6000)
         assert 0.5 * 6000**2 < affinity.entries_evaluated < 0.62 * 6000**2
 
 
 def test_dense_storage_evaluates_once_and_tiled_in_every_product():
     points = np.random.default_rng(0).normal(size=(300, 4))
-    dense = GaussianAffinity(points, 10.0)
-    tiled = GaussianAffinity(points, 10.0, storage="tiled")
+    dense = KernelAffinity(points, Gaussian(10.0))
+    tiled = KernelAffinity(points, Gaussian(10.0), storage="tiled")
     assert dense.entries_evaluated == tiled.entries_evaluated == 0
     for affinity in (dense, tiled):
         affinity @ np.ones(300)
@@ -98,8 +99,8 @@ def test_dense_storage_evaluates_once_and_tiled_in_every_product():
 def test_tiled_product_needs_no_matrix(n_features):
     n_samples = 12_000  # the matrix would take 1.15 GB
     points = np.random.default_rng(0).normal(size=(n_samples, n_features))
-    GaussianAffinity(points[:50], 10.0) @ np.ones(50)  # compiling is not what is measured
-    operator = DiffusionOperator(GaussianAffinity(points, 10.0, storage="tiled"))
+    KernelAffinity(points[:50], Gaussian(10.0)) @ np.ones(50)  # compiling is not what is measured
+    operator = DiffusionOperator(KernelAffinity(points, Gaussian(10.0), storage="tiled"))
     tracemalloc.start()
     product = operator @ np.ones((n_samples, 3))
     peak = tracemalloc.get_traced_memory()[1]
@@ -110,7 +111,7 @@ def test_tiled_product_needs_no_matrix(n_features):
 
 def test_sparse_points_are_never_filled_in_whole():
     points = sparse.random_array((4000, 5000), density=0.02, format="csr", rng=0)
-    affinity = GaussianAffinity(points, 30.0, storage="tiled")
+    affinity = KernelAffinity(points, Gaussian(30.0), storage="tiled")
     tracemalloc.start()
     affinity @ np.ones(4000)
     peak = tracemalloc.get_traced_memory()[1]
@@ -120,7 +121,7 @@ def test_sparse_points_are_never_filled_in_whole():
 
 def test_threads_that_share_an_operator_agree():
     points = np.random.default_rng(0).normal(size=(1500, 12))
-    affinity = GaussianAffinity(points, 20.0, storage="tiled")
+    affinity = KernelAffinity(points, Gaussian(20.0), storage="tiled")
     block = np.random.default_rng(1).normal(size=(1500, 4))
     expected = reference(points, 20.0) @ block
     with ThreadPoolExecutor(4) as pool:
@@ -129,7 +130,7 @@ def test_threads_that_share_an_operator_agree():
 
 
 def test_far_apart_points_have_an_affinity_of_zero():
-    matrix = GaussianAffinity(np.array([[0.0], [1e6], [-1e6]]), 1.0).to_dense()
+    matrix = KernelAffinity(np.array([[0.0], [1e6], [-1e6]]), Gaussian(1.0)).to_dense()
     np.testing.assert_array_equal(matrix, np.eye(3))
 
 
@@ -143,7 +144,7 @@ def test_memory_limit_decides_the_storage():
 
 def test_unknown_storage_is_refused():
     with pytest.raises(InputError, match=r"storage='tile' is not known. Did you mean 'tiled'"):
-        GaussianAffinity(np.eye(2), 1.0, storage="tile")
+        KernelAffinity(np.eye(2), Gaussian(1.0), storage="tile")
 
 
 @pytest.mark.parametrize("far", [1e4, 1e6, 1e8])
@@ -154,13 +155,13 @@ def test_a_clump_far_away_costs_the_others_no_digits(kind, far):
     lifted = np.zeros(points.shape)
     lifted[:20, :12] = far
     points = points + lifted if kind == "many features" else sparse.csr_array(points + lifted)
-    scale = scale_from_points(PointCloud(points), "median", 2.0)
+    scale = estimate_scale(PointCloud(points), KernelSettings()).sigma_squared
     values = points.toarray() if sparse.issparse(points) else points
     exact = 2.0 * np.median(cdist(values, values, "sqeuclidean"))
     precision = 1e-8 if sparse.issparse(points) else 1e-13
     assert scale == pytest.approx(exact, rel=precision)
     for storage in ("dense", "tiled"):
-        affinity = GaussianAffinity(points, scale, storage=storage)
+        affinity = KernelAffinity(points, Gaussian(scale), storage=storage)
         np.testing.assert_allclose(affinity.to_dense(), reference(points, scale), atol=precision)
         np.testing.assert_allclose(
             affinity @ np.ones(300), reference(points, scale).sum(axis=1), rtol=10 * precision
@@ -173,5 +174,5 @@ def test_a_scale_far_below_the_distances_keeps_its_digits(kind):
     pairs = points + 1e-7 * np.ones(points.shape)
     points = np.vstack([points, pairs]) if kind == "many features" else sparse.vstack([points] * 2)
     scale = 1e-12
-    affinity = GaussianAffinity(points, scale)
+    affinity = KernelAffinity(points, Gaussian(scale))
     np.testing.assert_allclose(affinity.to_dense(), reference(points, scale), atol=1e-6)

@@ -6,7 +6,8 @@ from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 
 from unaligned.errors import InputError
-from unaligned.operators.affinity import KernelSettings, distance_affinity, point_affinity
+from unaligned.operators.affinity import distance_affinity, point_affinity
+from unaligned.operators.kernel import KernelSettings
 
 
 def reference(distances, n_neighbors):

@@ -7,8 +7,8 @@ from scipy.spatial.distance import cdist
 import unaligned as ua
 from reference import diffusion_matrix, diffusion_of_points, eigenvalues, les, random_spd
 from unaligned.errors import DegenerateDataError, InputError
-from unaligned.operators.affinity import KernelSettings
 from unaligned.operators.diffusion import build_operator
+from unaligned.operators.kernel import KernelSettings
 
 
 def points_of(seed, shape):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from unaligned.data.shapes import torus3, torus_angles
-from unaligned.operators.streamed import CrossKernel
+from unaligned.operators.affinity import CrossKernel
+from unaligned.operators.kernel import Gaussian
 from unaligned.rows.reduce import over_blocks
 from unaligned.spectra.landmarks.streamed import (
     Basis,
@@ -27,7 +28,7 @@ CLOUDS = {
 
 def basis_of(points, scale, rank, seed):
     rng = np.random.default_rng(seed)
-    basis = Basis(CrossKernel(points[:1], scale), np.ones((1, 1)))
+    basis = Basis(CrossKernel(points[:1], Gaussian(scale)), np.ones((1, 1)))
     while basis.rank < rank:
         left = residual_diagonal(basis, points)
         drawn = RowDraw.of(points, left, rng.random(left.size), rank).points

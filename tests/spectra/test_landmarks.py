@@ -4,14 +4,15 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 
 from unaligned.errors import AccuracyWarning, DegenerateDataError, InputError
-from unaligned.operators.affinity import GaussianAffinity
-from unaligned.operators.bandwidth import scale_from_condensed
+from unaligned.operators.affinity import KernelAffinity
+from unaligned.operators.bandwidth import estimate_scale
 from unaligned.operators.base import MatrixOperator
 from unaligned.operators.diffusion import DiffusionOperator
+from unaligned.operators.kernel import Gaussian, KernelSettings
 from unaligned.spectra.base import Accuracy, Spectrum
 from unaligned.spectra.landmarks import Landmarks
 from unaligned.spectra.landmarks.certificate import RowStatistics, Scaling
@@ -32,9 +33,9 @@ def torus(n, dimension, seed=0):
 
 
 def diffusion(points):
-    condensed = pdist(points, "sqeuclidean")
-    scale = scale_from_condensed(condensed, len(points), "median", 2.0)
-    return DiffusionOperator(GaussianAffinity(points, scale))
+    squared = squareform(pdist(points, "sqeuclidean"))
+    scale = estimate_scale(squared, KernelSettings()).sigma_squared
+    return DiffusionOperator(KernelAffinity(points, Gaussian(scale)))
 
 
 def with_spectrum(eigenvalues, seed=0):
@@ -190,7 +191,7 @@ def test_landmarks_use_no_products_and_no_exact_scaling(monkeypatch):
     def fail(self, block):
         raise AssertionError("a product was computed")
 
-    monkeypatch.setattr(GaussianAffinity, "_matmat", fail)
+    monkeypatch.setattr(KernelAffinity, "_matmat", fail)
     found = solve(operator, 30)
     assert "scaling" not in vars(operator)
     assert found.stats["entries_evaluated"] == operator.entries_evaluated < 500**2 / 2
@@ -213,7 +214,7 @@ def test_duplicates_need_one_landmark_each():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_all_eigenvalues_of_tiny_sets_are_exact(n):
     points = np.arange(n, dtype=float)[:, None]
-    operator = DiffusionOperator(GaussianAffinity(points, 1.0))
+    operator = DiffusionOperator(KernelAffinity(points, Gaussian(1.0)))
     truth = np.linalg.eigvalsh(operator.to_dense())[::-1]
     found = solve(operator, n)
     np.testing.assert_allclose(found.eigenvalues, truth, atol=1e-13)

@@ -9,10 +9,9 @@ import unaligned as ua
 from unaligned import defaults
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import AccuracyWarning
-from unaligned.operators.affinity import GaussianAffinity
-from unaligned.operators.bandwidth import Scale
+from unaligned.operators.affinity import KernelAffinity, StreamedAffinity
 from unaligned.operators.diffusion import DiffusionOperator
-from unaligned.operators.streamed import StreamedAffinity
+from unaligned.operators.kernel import Gaussian
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
 from unaligned.spectra import auto, landmarks
@@ -115,8 +114,8 @@ def test_other_solvers_and_kernels_read_points_into_memory(always):
 def test_streamed_affinity_equals_gaussian_affinity():
     points = TORI["9 features"][:500]
     source = GeneratedRows(lambda: np.array_split(points, 3))
-    affinity = StreamedAffinity(RowPasses(source), Scale(9.0))
-    dense = GaussianAffinity(points, 9.0)
+    affinity = StreamedAffinity(RowPasses(source), Gaussian(9.0))
+    dense = KernelAffinity(points, Gaussian(9.0))
     np.testing.assert_allclose(affinity.to_dense(), dense.to_dense(), atol=1e-13)
     vectors = np.random.default_rng(0).normal(size=(500, 3))
     np.testing.assert_allclose(affinity @ vectors, dense @ vectors, atol=1e-11)

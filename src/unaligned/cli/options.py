@@ -287,6 +287,9 @@ class SignatureOptions:
             show_default="median",
         ),
     ] = None
+    kernel: Annotated[
+        str | None, _signature(help="`gaussian` or `laplacian`.", show_default="gaussian")
+    ] = None
     metric: Annotated[
         str | None, _signature(help="A metric of scikit-learn.", show_default="euclidean")
     ] = None

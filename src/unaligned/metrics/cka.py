@@ -15,8 +15,9 @@ from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..engine.threads import Workers
 from ..errors import DegenerateDataError
+from ..operators.kernel import Gaussian
 from ..operators.pointcloud import PointCloud, squared_norms
-from .points import DataDistance, Described, centred, dense_points, gaussian_rate, median_width
+from .points import DataDistance, Described, centred, dense_points, gaussian_kernel, median_width
 
 _TILE_ROWS = 1024
 _FAINT = 1e-10  # a kernel that varies by less than this share of its values has few digits left
@@ -31,8 +32,8 @@ class Kernel:
     ----------
     points
         The centred points, (N, d).
-    cloud, rate
-        The same points made ready, and 1/(2h²), of a Gaussian kernel; None for the linear one.
+    cloud, gaussian
+        The points made ready and their Gaussian kernel; None for the linear one.
     level
         What is taken off a Gaussian kernel, its value at the median distance: centring removes
         a constant, and without it wide kernels, nearly 1 everywhere, keep their digits.
@@ -49,7 +50,7 @@ class Kernel:
 
     points: FloatArray
     cloud: PointCloud | None = None
-    rate: float = 0.0
+    gaussian: Gaussian | None = None
     level: float = 0.0
     hollow: bool = False
     sums: FloatArray | None = None
@@ -159,9 +160,9 @@ class CKA(DataDistance):
     def _rbf(self, points: FloatArray, dataset: Dataset) -> Kernel:
         cloud = PointCloud(points)
         width = self.bandwidth_factor * median_width(cloud, dataset.label, "use kernel='linear'")
-        rate = gaussian_rate(cloud, width, f"bandwidth_factor={self.bandwidth_factor!r}")
+        gaussian = gaussian_kernel(cloud, width, f"bandwidth_factor={self.bandwidth_factor!r}")
         level = math.exp(-0.5 / max(self.bandwidth_factor, 1e-9) ** 2)
-        kernel = Kernel(points, cloud, rate, level, hollow=self.debiased)
+        kernel = Kernel(points, cloud, gaussian, level, hollow=self.debiased)
         sums, square = np.zeros(len(points)), 0.0
         with Workers() as workers:
             for rows, columns in _upper(len(points)):
@@ -214,8 +215,8 @@ def _share(rows: slice, columns: slice) -> float:
 
 
 def _tile(K: Kernel, rows: slice, columns: slice, workers: Workers) -> FloatArray:
-    if K.cloud is not None:
-        tile = K.cloud.gaussian(rows, columns, K.rate, workers)
+    if K.cloud is not None and K.gaussian is not None:
+        tile = K.cloud.affinities(rows, columns, K.gaussian, workers)
         tile -= K.level
         if K.hollow and rows == columns:
             np.fill_diagonal(tile, 0.0)

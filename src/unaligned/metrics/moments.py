@@ -14,13 +14,14 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..engine.threads import Workers
+from ..operators.kernel import Gaussian
 from ..operators.pointcloud import PointCloud
 from .points import (
     DataDistance,
     Described,
     centred,
     dense_points,
-    gaussian_rate,
+    gaussian_kernel,
     median_width,
     require_width,
 )
@@ -92,21 +93,21 @@ class MMD(DataDistance):
         if not np.ptp(pooled, axis=0).any():
             return 0.0  # all points are one
         cloud = PointCloud(pooled)
-        rate = self._rate(cloud, f"{first.label} and {second.label}")
+        kernel = self._kernel(cloud, f"{first.label} and {second.label}")
         with Workers() as workers:
             x, y = slice(0, n), slice(n, n + m)
             xx, yy, xy = (
-                _kernel_sum(cloud, *part, rate, workers) for part in ((x, x), (y, y), (x, y))
+                _kernel_sum(cloud, *part, kernel, workers) for part in ((x, x), (y, y), (x, y))
             )
         if self.unbiased:
             return (xx - n) / (n * (n - 1)) + (yy - m) / (m * (m - 1)) - 2.0 * xy / (n * m)
         return float(np.sqrt(max(xx / n**2 + yy / m**2 - 2.0 * xy / (n * m), 0.0)))
 
-    def _rate(self, cloud: PointCloud, labels: str) -> float:
+    def _kernel(self, cloud: PointCloud, labels: str) -> Gaussian:
         told = f"bandwidth={self.bandwidth!r}"
         if not isinstance(self.bandwidth, str):
-            return gaussian_rate(cloud, float(self.bandwidth), told)
-        return gaussian_rate(cloud, median_width(cloud, labels, "give bandwidth=h"), told)
+            return gaussian_kernel(cloud, float(self.bandwidth), told)
+        return gaussian_kernel(cloud, median_width(cloud, labels, "give bandwidth=h"), told)
 
 
 @dataclass(frozen=True)
@@ -196,16 +197,16 @@ def triangle(points: FloatArray) -> FloatArray:
 
 
 def _kernel_sum(
-    cloud: PointCloud, rows: slice, columns: slice, rate: float, workers: Workers
+    cloud: PointCloud, rows: slice, columns: slice, kernel: Gaussian, workers: Workers
 ) -> float:
-    """Return Σ exp(-rate ‖xᵢ - xⱼ‖²) over these rows and columns; half of a square is enough."""
+    """Return Σ k(xᵢ, xⱼ) over these rows and columns; half of a square is enough."""
     total = 0.0
     square = rows == columns
     for left in _within(rows, cloud.tile_rows):
         for right in _within(columns, cloud.tile_rows):
             if square and right.start < left.start:
                 continue
-            tile = float(cloud.gaussian(left, right, rate, workers).sum())
+            tile = float(cloud.affinities(left, right, kernel, workers).sum())
             total += 2.0 * tile if square and right.start > left.start else tile
     return total
 

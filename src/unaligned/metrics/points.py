@@ -15,6 +15,7 @@ from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..errors import DegenerateDataError, InputError, about
 from ..operators.bandwidth import median_distance
+from ..operators.kernel import Gaussian
 from ..operators.pointcloud import (
     LARGEST,
     SMALLEST,
@@ -163,14 +164,14 @@ def require_width(width: float, told: str) -> None:
         )
 
 
-def gaussian_rate(cloud: PointCloud, width: float, told: str) -> float:
-    r"""Return 1/(2h²) of :math:`e^{-\|x - y\|^2 / (2 h^2)}`; points keep the digits it asks for.
+def gaussian_kernel(cloud: PointCloud, width: float, told: str) -> Gaussian:
+    r"""Return :math:`e^{-\|x - y\|^2 / (2 h^2)}`; points keep the digits it asks for.
 
     `told` is the option that h comes from, as messages call it.
     """
     require_width(width, told)
     cloud.keep_digits(2.0 * width**2)
-    return 0.5 / width**2
+    return Gaussian(2.0 * width**2)
 
 
 def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts
 from ..engine import one_blas
 from ..errors import InputError, NotApplicableError
-from ..operators.affinity import KernelSettings
+from ..operators.kernel import KernelSettings
 from ..spectra.base import is_singular, negative_mass
 from ..spectra.pipeline import operator_of, warn_if_indefinite
 from .imd import TIMES, require_powers

@@ -12,7 +12,7 @@ place for it; the very first call on a machine compiles the loops it needs in ab
 
 from __future__ import annotations
 
-from math import factorial
+import math
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # ln 2 in two parts, the first with trailing zeros,
 _LN2_LOW = 1.90821492927058770002e-10  # so that n · ln 2 is exact to twice the precision
 _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (
-    1.0 / factorial(k) for k in range(2, 14)
+    1.0 / math.factorial(k) for k in range(2, 14)
 )
 
 
@@ -124,6 +124,18 @@ def gaussian_from_products(
         for j in range(row.size):
             squared = norm + column_norms[j] - 2.0 * row[j]
             row[j] = _exp(-rate * max(squared, 0.0))
+
+
+@njit(**_LOOP)
+def laplacian_from_products(
+    tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
+) -> None:
+    """Turn inner products xᵢ·xⱼ into exp(-√rate · ‖xᵢ - xⱼ‖), in place."""
+    for i in range(tile.shape[0]):
+        row, norm = tile[i], row_norms[i]
+        for j in range(row.size):
+            squared = norm + column_norms[j] - 2.0 * row[j]
+            row[j] = _exp(-math.sqrt(rate * max(squared, 0.0)))
 
 
 @njit(**_LOOP)

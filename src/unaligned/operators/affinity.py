@@ -1,39 +1,54 @@
-"""From points, distances or given weights to an affinity, and the settings of that way."""
+"""Affinities of points (dense, tiled, streamed), of distances, and given ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg, sparse
-from scipy.spatial.distance import squareform
+from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
+from ..engine import Engine
 from ..engine.memory import storage_for
 from ..engine.threads import Workers
-from ..errors import InputError, InputTypeError
-from .bandwidth import estimate_scale, scale_from_condensed
-from .base import MatrixOperator, PSDOperator, SparseOperator
+from ..errors import InputError
+from ..rows.reduce import Centre, RowPasses
+from ..rows.source import RowSource
+from ..rows.transforms import MappedRows
+from .bandwidth import estimate_scale
+from .base import MatrixOperator, PSDOperator, SparseOperator, is_positive
+from .kernel import (
+    BOOLEAN_METRICS,
+    KERNELS,
+    Kernel,
+    KernelSettings,
+    Metric,
+    is_euclidean,
+    loops_for,
+)
 from .knn import neighbour_affinity
-from .metric import DEFINITE_METRICS, METRICS, Metric, is_euclidean, pairwise
-from .pointcloud import PointCloud, Points, require_representable, tile_of
+from .pointcloud import (
+    PointCloud,
+    Points,
+    few_features,
+    near_pairs,
+    padded,
+    require_representable,
+    squared_distances_of_pairs,
+    squared_norms,
+    tile_of,
+)
 
-_PANEL = 512  # rows worked out together when the whole matrix is built
-_TILE_COLUMNS = 2048
 
+class KernelAffinity(PSDOperator):
+    r"""The affinity of points under a kernel, Eq. 1 [eq:affkern], :math:`K_{ij} = k(x_i, x_j)`.
 
-class GaussianAffinity(PSDOperator):
-    r"""The Gaussian affinity of points, Eq. 1 [eq:affkern].
-
-    .. math:: K_{ij} = \exp(-\|x_i - x_j\|^2 / \sigma^2)
-
-    Rows are worked out from the points when asked for. A product with b vectors takes
+    Rows are computed from the points when asked for. A product with b vectors takes
     O(N² (d + b)) time. With `dense` storage the first product builds the matrix, 8 N² bytes,
-    and later ones take O(N² b). With `tiled` storage every product works the kernel out again,
+    and later ones take O(N² b). With `tiled` storage every product computes the kernel again,
     each pair once for both halves of the matrix, in O(N b) memory and one tile (16 MB), as in
     Section 4.2.2.
 
@@ -41,8 +56,10 @@ class GaussianAffinity(PSDOperator):
     ----------
     points
         Shape (N, d), float64, finite, dense or CSR; or a `PointCloud` of them.
-    sigma_squared
-        The kernel scale σ².
+    kernel
+        The kernel with its scale σ².
+    sigma_squared_error
+        The standard error of σ².
     storage
         `dense` or `tiled`.
 
@@ -53,7 +70,8 @@ class GaussianAffinity(PSDOperator):
 
     Examples
     --------
-    >>> K = GaussianAffinity(np.array([[0.0], [1.0]]), 1.0, storage="tiled")
+    >>> from unaligned.operators.kernel import Gaussian
+    >>> K = KernelAffinity(np.array([[0.0], [1.0]]), Gaussian(1.0), storage="tiled")
     >>> (K @ np.array([1.0, 0.0])).round(6)
     array([1.      , 0.367879])
     >>> K.entries_evaluated
@@ -61,15 +79,21 @@ class GaussianAffinity(PSDOperator):
     """
 
     def __init__(
-        self, points: Points | PointCloud, sigma_squared: float, *, storage: str = "dense"
+        self,
+        points: Points | PointCloud,
+        kernel: Kernel,
+        *,
+        sigma_squared_error: float = 0.0,
+        storage: str = "dense",
     ) -> None:
         self._cloud = points if isinstance(points, PointCloud) else PointCloud(points)
         super().__init__(self._cloud.n_samples)
-        self._cloud.keep_digits(sigma_squared)
+        self._cloud.keep_digits(kernel.sigma_squared)
         self.points = self._cloud.values
-        self.sigma_squared = sigma_squared
+        self.kernel = kernel
+        self.sigma_squared = kernel.sigma_squared
+        self.sigma_squared_error = sigma_squared_error
         self.storage = _check.one_of("storage", storage, ("dense", "tiled"))
-        self._rate = 1.0 / sigma_squared
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         if self.storage == "tiled":
@@ -85,10 +109,17 @@ class GaussianAffinity(PSDOperator):
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
         index = np.asarray(index)
         out = np.empty((index.size, self.n_samples))
-        step = self._cloud.tile_rows if self._cloud.is_sparse else max(index.size, 1)
+        cloud = self._cloud
         with Workers() as workers:
-            for start in range(0, index.size, step):
-                self._fill(index[start : start + step], out[start : start + step], workers)
+            if not cloud.is_sparse:
+                whole = slice(0, self.n_samples)
+                cloud.affinities(index, whole, self.kernel, workers, out)
+            else:  # filled in tile by tile
+                for start in range(0, index.size, cloud.tile_rows):
+                    rows = slice(start, start + cloud.tile_rows)
+                    for columns in cloud.slices():
+                        tile = cloud.affinities(index[rows], columns, self.kernel, workers)
+                        out[rows, columns] = tile
         out[np.arange(index.size), index] = 1.0
         self.entries_evaluated += out.size
         return out
@@ -106,26 +137,16 @@ class GaussianAffinity(PSDOperator):
     def _matrix(self) -> FloatArray:
         return self._build()
 
-    def _fill(self, index: npt.NDArray[np.intp], out: FloatArray, workers: Workers) -> None:
-        """Fill whole rows; sparse points, which fill in per tile, take them tile by tile."""
-        if not self._cloud.is_sparse:
-            everything = slice(0, self.n_samples)
-            self._cloud.gaussian(index, everything, self._rate, workers, out)
-            return
-        for columns in self._cloud.slices():
-            out[:, columns] = self._cloud.gaussian(index, columns, self._rate, workers)
-
     def _build(self) -> FloatArray:
         """Return the whole matrix: the upper triangle in panels, mirrored as it grows."""
         matrix = np.empty((self.n_samples, self.n_samples))
+        height = 512  # rows of a panel
         width = self._cloud.tile_rows if self._cloud.is_sparse else self.n_samples
-        scratch = np.empty(min(_PANEL, self.n_samples) * min(width, self.n_samples))
+        scratch = np.empty(min(height, self.n_samples) * min(width, self.n_samples))
         with Workers() as workers:
-            for rows in self._cloud.slices(width=_PANEL):
+            for rows in self._cloud.slices(width=height):
                 for columns in self._cloud.slices(rows.start, width=width):
-                    tile = tile_of(scratch, rows, columns)
-                    self._cloud.gaussian(rows, columns, self._rate, workers, tile)
-                    self.entries_evaluated += tile.size
+                    tile = self._tile(rows, columns, workers, scratch)
                     _place(tile, rows, columns, matrix, workers)
         np.fill_diagonal(matrix, 1.0)
         return matrix
@@ -133,7 +154,7 @@ class GaussianAffinity(PSDOperator):
     def _tiled_product(self, block: FloatArray) -> FloatArray:
         """Return K @ block; a tile above the diagonal also serves its mirror image."""
         product = np.zeros((self.n_samples, block.shape[1]))
-        width = self._cloud.tile_rows if self._cloud.is_sparse else _TILE_COLUMNS
+        width = self._cloud.tile_rows if self._cloud.is_sparse else 2048  # columns of a tile
         scratch = np.empty(min(self._cloud.tile_rows, self.n_samples) * min(width, self.n_samples))
         with Workers() as workers:
             for rows in self._cloud.slices():
@@ -152,7 +173,7 @@ class GaussianAffinity(PSDOperator):
     ) -> FloatArray:
         tile = tile_of(scratch, rows, columns)
         self.entries_evaluated += tile.size
-        return self._cloud.gaussian(rows, columns, self._rate, workers, tile)
+        return self._cloud.affinities(rows, columns, self.kernel, workers, tile)
 
 
 def _place(
@@ -172,76 +193,113 @@ def _place(
     workers.over_rows(columns.stop - columns.start, task)
 
 
-# Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.
-CHECKABLE = 5000
+class CrossKernel:
+    r"""Affinities :math:`k(y_j, x_i)` of given points with any others.
 
-
-@dataclass(frozen=True)
-class KernelSettings:
-    """How points become an affinity.
-
-    Attributes
-    ----------
-    bandwidth
-        `"median"` or `"mean"` of the squared distances, or a number, which is σ² itself.
-    bandwidth_factor
-        σ² = bandwidth_factor · median(d²); the paper takes 2.
-    metric
-        `"euclidean"`, any metric of scikit-learn's `pairwise_distances`, or a callable.
-    n_neighbors
-        Keep only the affinities to the nearest neighbours, a point itself included; None
-        keeps all.
-    memory_limit
-        How many bytes the matrix of a dense affinity may take; above, it works in tiles. None
-        stands for a quarter of the available memory.
-    robust
-        Set gross outliers aside first (see `robust.outlying_rows`); points and the Euclidean
-        metric only.
+    O(r n d) time for r given and n other points, no memory beyond the result. One thread: the
+    caller splits rows over threads.
 
     Examples
     --------
-    >>> KernelSettings(metric="cosin")
-    Traceback (most recent call last):
-    ...
-    unaligned.errors.InputError: metric='cosin' is not known. Did you mean 'cosine'? ...
+    >>> from unaligned.operators.kernel import Gaussian
+    >>> cross = CrossKernel(np.array([[0.0], [1.0]]), Gaussian(1.0))
+    >>> cross.fill(np.array([[0.0]]), np.empty((2, 1))).round(6)
+    array([[1.      ],
+           [0.367879]])
     """
 
-    bandwidth: str | float = "median"
-    bandwidth_factor: float = 2.0
-    metric: Metric = "euclidean"
-    n_neighbors: int | None = None
-    memory_limit: int | None = None
-    robust: bool = False
+    def __init__(self, points: FloatArray, kernel: Kernel) -> None:
+        self.points, self.kernel = points, kernel
+        self._few = few_features(points.shape[1])
+        self._padded = padded(points) if self._few else points
+        self._norms = np.zeros(points.shape[0]) if self._few else squared_norms(points)
 
-    def __post_init__(self) -> None:
-        if isinstance(self.bandwidth, str):
-            _check.one_of("bandwidth", self.bandwidth, ("median", "mean"))
-        else:
-            _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
-        _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)
-        _check_metric(self.metric)
-        _check.optional_int("n_neighbors", self.n_neighbors, minimum=2)
-        _check.optional_int("memory_limit", self.memory_limit, minimum=0)
-        if _check.flag("robust", self.robust) and not is_euclidean(self.metric):
-            raise InputError(
-                f"robust=True works with metric='euclidean', not with metric={self.metric!r}. "
-                "Leave one of them out."
-            )
+    def of(self, points: FloatArray) -> CrossKernel:
+        """Return the same kernel of other points."""
+        return CrossKernel(points, self.kernel)
+
+    def fill(self, others: FloatArray, out: FloatArray) -> FloatArray:
+        """Fill `out`, (r, n), with the affinities of the given points with n others."""
+        loops = loops_for(None)
+        if self._few:
+            columns = np.ascontiguousarray(padded(others).T)
+            loops.products_from_points(self._padded, columns, 0, out)
+            self.kernel.of_products(loops, out, self._norms, np.zeros(others.shape[0]))
+            return out
+        np.matmul(self.points, others.T, out=out)
+        norms = squared_norms(others)
+        near = None if self.kernel.smooth else near_pairs(out, self._norms, norms)
+        self.kernel.of_products(loops, out, self._norms, norms)
+        if near is not None:
+            squared = squared_distances_of_pairs(self.points, *near, others=others)
+            out[near] = self.kernel.of_squared(squared)
+        return out
 
 
-def _check_metric(metric: object) -> None:
-    if metric == "precomputed":
-        raise InputError(
-            "metric='precomputed' is not how distances are given here. "
-            "Make the dataset with kind='distances'."
-        )
-    if isinstance(metric, str):
-        _check.one_of("metric", metric, METRICS)
-    elif not callable(metric):
-        raise InputTypeError(
-            f"metric={metric!r} must be the name of a metric or a callable of two rows, "
-            f"not {type(metric).__name__}."
-        )
+class StreamedAffinity(PSDOperator):
+    """The affinity, Eq. 1 [eq:affkern], of points that are read by blocks.
+
+    `landmarks` needs a sample and passes over the blocks, and those are cheap. Rows and
+    products are available too; a product reads the source once per 1024 rows, O(N² d) in all.
+
+    Parameters
+    ----------
+    passes
+        Passes over the rows, which are finite.
+    kernel
+        The kernel with its scale σ².
+    sigma_squared_error
+        The standard error of σ².
+
+    Examples
+    --------
+    >>> from unaligned.operators.kernel import Gaussian
+    >>> from unaligned.rows.source import ArrayRows
+    >>> K = StreamedAffinity(RowPasses(ArrayRows(np.array([[0.0], [1.0]]))), Gaussian(1.0))
+    >>> K.rows([0]).round(6)
+    array([[1.      , 0.367879]])
+    """
+
+    def __init__(
+        self, passes: RowPasses, kernel: Kernel, *, sigma_squared_error: float = 0.0
+    ) -> None:
+        super().__init__(passes.source.n_rows)
+        self.passes, self.kernel = passes, kernel
+        self.sigma_squared = kernel.sigma_squared
+        self.sigma_squared_error = sigma_squared_error
+        self.storage = "streamed"
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
+        """Return random points, centred, (n_rows, d)."""
+        return self.passes.sample(n_rows, rng)
+
+    def in_memory(self) -> KernelAffinity:
+        """Return the tiled affinity of the same points, read into memory."""
+        points, error = self.passes.source.read(), self.sigma_squared_error
+        return KernelAffinity(points, self.kernel, sigma_squared_error=error, storage="tiled")
+
+    def diagonal(self) -> FloatArray:
+        """Return N ones."""
+        return np.ones(self.n_samples)
+
+    def rows(self, index: npt.ArrayLike) -> FloatArray:
+        """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
+        cross = CrossKernel(self.passes.take(index), self.kernel)
+        parts = [
+            cross.fill(block, np.empty((cross.points.shape[0], block.shape[0])))
+            for block in self.passes.blocks()
+        ]
+        out = np.concatenate(parts, axis=1)
+        out[np.arange(out.shape[0]), np.asarray(index)] = 1.0
+        self.entries_evaluated += out.size
+        return out
+
+    def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
+        product = np.empty((self.n_samples, block.shape[1]))
+        for start in range(0, self.n_samples, 1024):
+            index = np.arange(start, min(start + 1024, self.n_samples))
+            product[index] = self.rows(index) @ block
+        return product
 
 
 def point_affinity(
@@ -249,9 +307,9 @@ def point_affinity(
 ) -> PSDOperator:
     """Return the affinity of points, (N, d), dense or CSR, with its `sigma_squared`.
 
-    Gaussian of the Euclidean distance (Eq. 1) unless the settings say otherwise: another
-    metric goes through its N×N matrix of distances, `n_neighbors` gives a sparse matrix. `rng`
-    draws pairs where there are too many for an exact median.
+    A metric other than the Euclidean one goes through its N×N matrix of distances;
+    `n_neighbors` gives a sparse matrix. `rng` draws pairs where there are too many for an exact
+    median.
 
     Examples
     --------
@@ -259,100 +317,131 @@ def point_affinity(
     >>> affinity.sigma_squared, affinity.definite
     (2.0, True)
     """
-    if is_euclidean(settings.metric):
-        cloud = PointCloud(points)
-        scale, error = estimate_scale(cloud, settings.bandwidth, settings.bandwidth_factor, rng)
-        if settings.n_neighbors is not None:
-            return neighbour_affinity(points, settings.n_neighbors, scale)
-        storage = storage_for(cloud.n_samples, settings.memory_limit)
-        affinity = GaussianAffinity(cloud, scale, storage=storage)
-        affinity.sigma_squared_error = error
-        return affinity
-    distances = pairwise(points, settings.metric)
-    return _gaussian_of(distances, settings, definite=settings.metric in DEFINITE_METRICS)
+    family = KERNELS[settings.kernel]
+    if not is_euclidean(settings.metric):
+        definite = settings.metric in family.definite_metrics
+        return _affinity_of(pairwise(points, settings.metric), settings, definite=definite)
+    cloud = PointCloud(points)
+    scale, error = estimate_scale(cloud, settings, rng)
+    if settings.n_neighbors is not None:
+        return neighbour_affinity(points, settings.n_neighbors, family(scale))
+    storage = storage_for(cloud.n_samples, settings.memory_limit)
+    return KernelAffinity(cloud, family(scale), sigma_squared_error=error, storage=storage)
 
 
 def distance_affinity(distances: FloatArray, settings: KernelSettings) -> PSDOperator:
-    """Return the Gaussian affinity of a matrix of distances, (N, N), with `sigma_squared`.
+    """Return the affinity of a matrix of distances, (N, N), with its `sigma_squared`.
 
-    Whether the distances are Euclidean nobody says, and what the bounds need is less: that
-    this very matrix is positive semi-definite. Up to N = 5000 that is tested by a Cholesky
-    factorisation (see `is_positive`); above, and where the test fails, the affinity counts as
-    indefinite. Give the points instead, where there are any.
+    Whether distances are Euclidean is not known, and the bounds need less: that this very
+    matrix is positive semi-definite. Up to N = 5000 that is tested by a Cholesky factorisation
+    (see `is_positive`); above, and where the test fails, the affinity counts as indefinite.
     """
-    return _gaussian_of(np.array(distances, dtype=np.float64), settings, definite=None)
+    return _affinity_of(np.array(distances, dtype=np.float64), settings, definite=None)
 
 
 def given_affinity(weights: Any) -> PSDOperator:
     """Return a given affinity, (N, N), dense or sparse, as an operator.
 
     A dense one of up to N = 5000 is tested for positivity as distances are; a sparse one
-    counts as indefinite: a factorisation could fill it in.
+    counts as indefinite, as a factorisation could fill it in.
     """
     if sparse.issparse(weights):
         return SparseOperator(weights, definite=False)
     return MatrixOperator(weights, definite=is_positive(weights))
 
 
-def is_positive(matrix: FloatArray) -> bool:
-    r"""Say whether a symmetric matrix is shown to be positive semi-definite up to rounding.
+def _affinity_of(
+    distances: FloatArray, settings: KernelSettings, *, definite: bool | None
+) -> PSDOperator:
+    """Return the affinity of distances, which are overwritten; `definite=None` tests it."""
+    require_representable(float(np.abs(distances).max(initial=0.0)))
+    distances *= distances
+    np.fill_diagonal(distances, 0.0)
+    kernel = KERNELS[settings.kernel](estimate_scale(distances, settings).sigma_squared)
+    if settings.n_neighbors is not None:
+        return neighbour_affinity(distances, settings.n_neighbors, kernel, precomputed=True)
+    matrix = kernel.of_squared(distances)
+    affinity = MatrixOperator(
+        matrix, definite=is_positive(matrix) if definite is None else definite
+    )
+    affinity.sigma_squared = kernel.sigma_squared
+    affinity.entries_evaluated = matrix.size
+    return affinity
 
-    A Cholesky factorisation of :math:`A + \delta I` that runs through shows that no eigenvalue
-    is below :math:`-2\delta`; :math:`\delta = N \epsilon \max_i A_{ii}` is what rounding does to
-    the factorisation itself, and so the smallest shift at which a singular A passes. N³/3
-    operations, a quarter of an eigenvalue computation; above N = 5000 it says False unseen.
+
+def pairwise(points: Points, metric: Metric) -> FloatArray:
+    """Return the N×N matrix of distances under a metric of scikit-learn or a callable.
+
+    O(N²) evaluations and 8 N² bytes. The result is symmetric; NaN, infinite or negative values
+    raise.
 
     Examples
     --------
-    >>> is_positive(np.ones((3, 3))), is_positive(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    (True, False)
+    >>> pairwise(np.array([[0.0, 0.0], [1.0, 2.0]]), "cityblock")
+    array([[0., 3.],
+           [3., 0.]])
     """
-    n_samples = matrix.shape[0]
-    if n_samples > CHECKABLE:
-        return False
-    largest = float(np.abs(np.diagonal(matrix)).max())
-    return _factorises(matrix, n_samples * np.finfo(np.float64).eps * largest)
+    from sklearn.metrics import pairwise_distances
 
-
-def require_positive(matrix: FloatArray, label: str) -> None:
-    """Refuse a matrix of kind `spd` with an eigenvalue below -1e-10 of its trace."""
-    with np.errstate(over="ignore"):
-        trace = float(np.trace(matrix))
-    if not np.isfinite(trace):
-        raise InputError(f"{label} of kind 'spd' has a trace that overflows. Rescale it.")
-    if not _factorises(matrix, 1e-10 * max(trace, np.finfo(np.float64).tiny)):
+    values: Any = points
+    if metric in BOOLEAN_METRICS and not sparse.issparse(points):
+        values = np.asarray(points) != 0
+    try:
+        distances = np.array(pairwise_distances(values, metric=metric), dtype=np.float64)
+    except (TypeError, ValueError, np.linalg.LinAlgError) as error:
         raise InputError(
-            f"{label} of kind 'spd' has negative eigenvalues. "
-            "For a similarity matrix that is not positive use kind='affinity'."
-        )
-
-
-def _factorises(matrix: FloatArray, shift: float) -> bool:
-    """Whether a Cholesky factorisation of A + shift · I runs through."""
-    shifted = np.array(matrix, dtype=np.float64, order="F")
-    shifted[np.diag_indices_from(shifted)] += shift
-    return int(linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1]) == 0
-
-
-def _gaussian_of(
-    distances: FloatArray, settings: KernelSettings, *, definite: bool | None
-) -> PSDOperator:
-    """Turn distances into exp(-d²/σ²), overwriting them; with `n_neighbors`, a sparse matrix."""
-    n_samples = distances.shape[0]
-    require_representable(float(np.abs(distances).max(initial=0.0)))
-    distances *= distances
-    condensed = squareform(distances, checks=False)
-    scale = scale_from_condensed(
-        condensed, n_samples, settings.bandwidth, settings.bandwidth_factor
-    )
-    if settings.n_neighbors is not None:
-        return neighbour_affinity(distances, settings.n_neighbors, scale, precomputed=True)
-    distances /= -scale
+            f"metric={metric!r} cannot be computed for points given as "
+            f"{_check.shape_of(points)}: {error} Choose another metric or change the points."
+        ) from error
     np.fill_diagonal(distances, 0.0)
-    np.exp(distances, out=distances)
-    affinity = MatrixOperator(
-        distances, definite=is_positive(distances) if definite is None else definite
-    )
-    affinity.sigma_squared = scale
-    affinity.entries_evaluated = n_samples * n_samples
-    return affinity
+    bad = np.argwhere(~(np.isfinite(distances) & (distances >= -1e-12)))  # rounding may go below 0
+    if bad.size:
+        i, j = bad[0]
+        raise InputError(
+            f"metric={metric!r} gives {distances[i, j]:g} for rows {i} and {j}; a distance must "
+            "be finite and at least 0. Choose another metric or leave these rows out."
+        )
+    distances = 0.5 * (distances + distances.T)
+    return np.maximum(distances, 0.0, out=distances)
+
+
+def streamed_affinity(
+    source: RowSource,
+    settings: KernelSettings,
+    rng: np.random.Generator,
+    engine: Engine | None = None,
+) -> StreamedAffinity:
+    """Return the affinity of a source of rows, with its `sigma_squared`.
+
+    A median is sampled (see `bandwidth_sampled`), in two passes over the rows by `engine`.
+    """
+    passes = _centred_passes(source, engine)
+    scale, error = estimate_scale(passes, settings, rng)
+    kernel = KERNELS[settings.kernel](scale)
+    return StreamedAffinity(passes, kernel, sigma_squared_error=error)
+
+
+def _centred_passes(source: RowSource, engine: Engine | None) -> RowPasses:
+    """Return passes over rows minus their mean; transformed rows need a pass of their own."""
+    if isinstance(source, MappedRows):
+        unknown = Centre(np.zeros(source.n_features), 0.0)
+        sums, peak = RowPasses(source, engine, unknown).first(_moments, None, "mean")
+        centre = Centre(sums / source.n_rows, peak)
+    else:
+        centre = Centre.of(source)
+    require_representable(centre.peak, smallest=0.0)
+    return RowPasses(source, engine, centre)
+
+
+class _Moments(NamedTuple):
+    """The sum of rows, (d,), and the largest magnitude."""
+
+    sums: FloatArray
+    peak: float
+
+    def __add__(self, other: _Moments) -> _Moments:  # type: ignore[override]
+        return _Moments(self.sums + other.sums, max(self.peak, other.peak))
+
+
+def _moments(points: FloatArray, _start: int, _shared: None) -> _Moments:
+    return _Moments(points.sum(axis=0), float(np.abs(points).max()))

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.spatial.distance import squareform
 
 from .._check import FloatArray
 from ..engine.threads import Workers
 from ..errors import DegenerateDataError
-from .bandwidth_sampled import median_of_many_points
-from .pointcloud import Bracket, PointCloud
+from ..rows.reduce import RowPasses
+from .bandwidth_sampled import median_of_many_points, reference_count, sampled_median
+from .kernel import KernelSettings
+from .pointcloud import Bracket, PointCloud, squared_norms
 
 Pass: TypeAlias = Callable[[Bracket], tuple[int, int, FloatArray]]
 
@@ -40,61 +44,74 @@ class Scale(NamedTuple):
 
 
 def estimate_scale(
-    cloud: PointCloud,
-    bandwidth: str | float,
-    bandwidth_factor: float,
+    data: PointCloud | RowPasses | FloatArray,
+    settings: KernelSettings,
     rng: np.random.Generator | None = None,
 ) -> Scale:
-    """Return σ² of points, exact up to `EXACT_PAIRS` pairs, and beyond a sampled median.
+    """Return σ² = bandwidth_factor · median (or mean) of the squared distances of all pairs.
+
+    A number as `bandwidth` is σ² itself. The mean takes O(N d) time. The median of points in
+    memory takes O(N² d) time and about 100 MB; above `EXACT_PAIRS` pairs, and of streamed
+    points, it is sampled.
 
     Parameters
     ----------
-    cloud, bandwidth, bandwidth_factor
-        As in `scale_from_points`.
+    data
+        Points in memory, passes over streamed rows, or squared distances, (N, N).
+    settings
+        Give `bandwidth` and `bandwidth_factor`.
     rng
-        Draws the sample; None stands for a fixed seed.
+        Draws the sample; None is a fixed seed.
 
     Examples
     --------
-    >>> estimate_scale(PointCloud(np.array([[0.0], [1.0], [3.0]])), "median", 2.0)
+    >>> estimate_scale(PointCloud(np.array([[0.0], [1.0], [3.0]])), KernelSettings())
     Scale(sigma_squared=2.0, standard_error=0.0)
     """
-    n_pairs = cloud.n_samples * (cloud.n_samples - 1) // 2
-    if bandwidth != "median" or n_pairs <= EXACT_PAIRS:
-        return Scale(scale_from_points(cloud, bandwidth, bandwidth_factor))
-    found = median_of_many_points(cloud, np.random.default_rng(0) if rng is None else rng)
-    value = checked_scale(bandwidth_factor * found.value, bandwidth)
-    return Scale(value, bandwidth_factor * found.standard_error)
-
-
-def scale_from_points(cloud: PointCloud, bandwidth: str | float, bandwidth_factor: float) -> float:
-    """Return σ² of points under the Euclidean distance; a number is σ² itself.
-
-    `mean` takes O(N d) time. `median` takes O(N² d) time and about 100 MB beyond the points.
-
-    Examples
-    --------
-    >>> cloud = PointCloud(np.array([[0.0], [1.0], [3.0]]))
-    >>> scale_from_points(cloud, "median", 2.0)
-    2.0
-    """
-    if not isinstance(bandwidth, str):
-        return float(bandwidth)
-    centre = cloud.mean_squared_distance() if bandwidth == "mean" else median_of_points(cloud)
-    return checked_scale(bandwidth_factor * centre, bandwidth)
-
-
-def scale_from_condensed(
-    condensed: FloatArray, n_samples: int, bandwidth: str | float, bandwidth_factor: float
-) -> float:
-    """Return σ² from the squared distances of all pairs; a number is σ² itself."""
-    if not isinstance(bandwidth, str):
-        return float(bandwidth)
-    if bandwidth == "mean":
-        centre = 2.0 * float(condensed.sum()) / n_samples**2
+    if not isinstance(settings.bandwidth, str):
+        return Scale(float(settings.bandwidth))
+    rng = np.random.default_rng(0) if rng is None else rng
+    if settings.bandwidth == "mean":
+        value, error = _mean(data), 0.0
     else:
-        centre = median_of_all_pairs(condensed, n_samples)
-    return checked_scale(bandwidth_factor * centre, bandwidth)
+        value, error = _median(data, rng)
+    value *= settings.bandwidth_factor
+    if not np.isfinite(value):
+        raise DegenerateDataError(
+            f"bandwidth={settings.bandwidth!r} gives σ²={value}: the squared distances between "
+            "points overflow. Rescale the data: the distance does not depend on the unit."
+        )
+    if value <= 0:
+        raise DegenerateDataError(_why_zero(settings.bandwidth))
+    return Scale(value, settings.bandwidth_factor * error)
+
+
+def _mean(data: PointCloud | RowPasses | FloatArray) -> float:
+    if isinstance(data, PointCloud):
+        return data.mean_squared_distance()
+    if isinstance(data, RowPasses):
+        total: float = data.reduce(_square_sum, None, "mean distance")
+        return 2.0 * total / data.source.n_rows
+    return 2.0 * float(squareform(data, checks=False).sum()) / len(data) ** 2
+
+
+def _square_sum(points: FloatArray, _start: int, _shared: None) -> float:
+    return float(squared_norms(points).sum())
+
+
+def _median(
+    data: PointCloud | RowPasses | FloatArray, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the median and its standard error."""
+    if isinstance(data, PointCloud):
+        if data.n_samples * (data.n_samples - 1) // 2 <= EXACT_PAIRS:
+            return median_of_points(data), 0.0
+        return median_of_many_points(data, rng)[:2]
+    if isinstance(data, RowPasses):
+        references = data.sample(reference_count(data.source.n_features), rng)
+        reduce = partial(data.reduce, description="median distance")
+        return sampled_median(reduce, references, data.source.n_rows, rng)[:2]
+    return median_of_all_pairs(squareform(data, checks=False), len(data)), 0.0
 
 
 def median_of_all_pairs(condensed: FloatArray, n_samples: int) -> float:
@@ -260,18 +277,6 @@ def _narrowed(values: FloatArray, share: float, bracket: Bracket) -> Bracket:
     # Ties at the low end, such as duplicates: they alone, or all but they. A miss says which.
     beyond = float(np.nextafter(values[0] * (1.0 + 5e-15), math.inf))
     return (beyond, high) if high > beyond else (bracket[0], beyond)
-
-
-def checked_scale(sigma_squared: float, bandwidth: str) -> float:
-    """Refuse a scale that is zero or not finite, saying what the data must look like."""
-    if not np.isfinite(sigma_squared):
-        raise DegenerateDataError(
-            f"bandwidth={bandwidth!r} gives σ²={sigma_squared}: the squared distances between "
-            "points overflow. Rescale the data: the distance does not depend on the unit."
-        )
-    if sigma_squared <= 0:
-        raise DegenerateDataError(_why_zero(bandwidth))
-    return sigma_squared
 
 
 def _why_zero(bandwidth: str) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator
 
 from .._check import FloatArray
 from ..engine import check_stop
+from ..errors import InputError
 
 
 class PSDOperator(LinearOperator):  # type: ignore[misc]
@@ -147,3 +148,47 @@ class SparseOperator(PSDOperator):
         """Return the rows with these positions, (len(index), N)."""
         rows: FloatArray = self.matrix[np.asarray(index)].toarray()
         return rows
+
+
+# Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.
+CHECKABLE = 5000
+
+
+def is_positive(matrix: FloatArray) -> bool:
+    r"""Say whether a symmetric matrix is shown to be positive semi-definite up to rounding.
+
+    A Cholesky factorisation of :math:`A + \delta I` that runs through shows that no eigenvalue
+    is below :math:`-2\delta`; :math:`\delta = N \epsilon \max_i A_{ii}` is what rounding does to
+    the factorisation itself, and so the smallest shift at which a singular A passes. N³/3
+    operations, a quarter of an eigenvalue computation; above N = 5000 it says False unseen.
+
+    Examples
+    --------
+    >>> is_positive(np.ones((3, 3))), is_positive(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    (True, False)
+    """
+    n_samples = matrix.shape[0]
+    if n_samples > CHECKABLE:
+        return False
+    largest = float(np.abs(np.diagonal(matrix)).max())
+    return _factorises(matrix, n_samples * np.finfo(np.float64).eps * largest)
+
+
+def require_positive(matrix: FloatArray, label: str) -> None:
+    """Refuse a matrix of kind `spd` with an eigenvalue below -1e-10 of its trace."""
+    with np.errstate(over="ignore"):
+        trace = float(np.trace(matrix))
+    if not np.isfinite(trace):
+        raise InputError(f"{label} of kind 'spd' has a trace that overflows. Rescale it.")
+    if not _factorises(matrix, 1e-10 * max(trace, np.finfo(np.float64).tiny)):
+        raise InputError(
+            f"{label} of kind 'spd' has negative eigenvalues. "
+            "For a similarity matrix that is not positive use kind='affinity'."
+        )
+
+
+def _factorises(matrix: FloatArray, shift: float) -> bool:
+    """Whether a Cholesky factorisation of A + shift · I runs through."""
+    shifted = np.array(matrix, dtype=np.float64, order="F")
+    shifted[np.diag_indices_from(shifted)] += shift
+    return int(linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1]) == 0

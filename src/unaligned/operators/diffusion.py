@@ -13,9 +13,10 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import KINDS
 from ..errors import DegenerateDataError
-from .affinity import KernelSettings, distance_affinity, given_affinity, point_affinity
+from .affinity import distance_affinity, given_affinity, point_affinity
 from .base import MatrixOperator, PSDOperator, SparseOperator
 from .graph import HeatKernel
+from .kernel import KernelSettings
 
 
 class DiffusionOperator(PSDOperator):

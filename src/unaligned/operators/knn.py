@@ -1,4 +1,4 @@
-"""The k-NN kernel: Gaussian affinities between near neighbours only."""
+"""Exact nearest neighbours, their graph, and the affinity between them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .._check import FloatArray, IndexArray
 from ..engine.memory import fits_into_memory
 from ..errors import InputError
 from .base import SparseOperator
+from .kernel import Kernel
 from .pointcloud import (
     Points,
     around_median,
@@ -272,15 +273,11 @@ def neighbour_graph(
 
 
 def neighbour_affinity(
-    points: Points,
-    n_neighbors: int,
-    sigma_squared: float,
-    *,
-    precomputed: bool = False,
+    points: Points, n_neighbors: int, kernel: Kernel, *, precomputed: bool = False
 ) -> SparseOperator:
-    r"""Return the sparse Gaussian affinity between near neighbours.
+    r"""Return the sparse affinity between near neighbours.
 
-    .. math:: K_{ij} = \exp(-d_{ij}^2 / \sigma^2) \text{ if } i \in N_k(j) \text{ or } j \in N_k(i)
+    .. math:: K_{ij} = k(x_i, x_j) \text{ if } i \in N_k(j) \text{ or } j \in N_k(i)
 
     and 0 elsewhere; every point is its own neighbour. Cutting a positive kernel off leaves
     negative eigenvalues, so it is not `definite`. Where distances tie, those of smaller index
@@ -293,12 +290,13 @@ def neighbour_affinity(
         Shape (N, d), dense or CSR; with `precomputed`, the squared distances, (N, N).
     n_neighbors
         k, the point itself included.
-    sigma_squared
-        The kernel scale σ².
+    kernel
+        The kernel with its scale σ².
 
     Examples
     --------
-    >>> K = neighbour_affinity(np.array([[0.0], [1.0], [3.0]]), 2, 1.0)
+    >>> from unaligned.operators.kernel import Gaussian
+    >>> K = neighbour_affinity(np.array([[0.0], [1.0], [3.0]]), 2, Gaussian(1.0))
     >>> K.to_dense().round(4)
     array([[1.    , 0.3679, 0.    ],
            [0.3679, 1.    , 0.0183],
@@ -317,10 +315,10 @@ def neighbour_affinity(
     else:
         second = nearest_neighbours(points, n_neighbors - 1).ravel()
         squared = squared_distances_of_pairs(points, first, second)
-    weights = np.exp(-squared / sigma_squared)
+    weights = kernel.of_squared(squared)
     directed = sparse.csr_array((weights, (first, second)), shape=(n_samples, n_samples))
     matrix = directed.maximum(directed.T) + sparse.eye_array(n_samples, format="csr")
     affinity = SparseOperator(matrix, definite=False)
-    affinity.sigma_squared = sigma_squared
+    affinity.sigma_squared = kernel.sigma_squared
     affinity.entries_evaluated = int(weights.size)
     return affinity

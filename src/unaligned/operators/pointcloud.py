@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ from scipy import sparse
 from .._check import FloatArray, IndexArray
 from ..engine.threads import Workers
 from ..errors import DegenerateDataError
+from .kernel import Kernel, loops_for
 
 # Of differences of single pairs, at a time: dense ones stay in the cache of a core (2 to 4 times
 # faster than 16 MiB), while taking rows out of a sparse matrix costs 0.1 ms whatever they are.
@@ -40,12 +40,32 @@ def squared_norms(rows: Any) -> FloatArray:
     return norms
 
 
-def squared_distances_of_pairs(
-    points: Any, first: IndexArray, second: IndexArray, *, filled: bool = False
-) -> FloatArray:
-    """Return ‖xᵢ - xⱼ‖² of listed pairs of dense or sparse rows, from differences: O(d) a pair.
+def near_pairs(
+    products: FloatArray, row_norms: FloatArray, column_norms: FloatArray
+) -> tuple[IndexArray, IndexArray]:
+    """Return the places in a tile of inner products where cancellation shows in the distance.
 
-    With `filled`, sparse rows give the same bits as dense ones: the sums run alike.
+    Those are the pairs with ‖x - y‖² below 1e-4 (‖x‖² + ‖y‖²). Elsewhere products give
+    exp(-‖x - y‖/σ) to about 1e-13.
+    """
+    sums = row_norms[:, None] + column_norms
+    sums *= 0.5 * (1.0 - 1e-4)
+    rows, columns = np.nonzero(products >= sums)
+    return rows, columns
+
+
+def squared_distances_of_pairs(
+    points: Any,
+    first: IndexArray,
+    second: IndexArray,
+    *,
+    others: Any = None,
+    filled: bool = False,
+) -> FloatArray:
+    """Return ‖xᵢ - yⱼ‖² of listed pairs of dense or sparse rows, from differences: O(d) a pair.
+
+    The second of a pair is one of `others`, by default of the same points. With `filled`,
+    sparse rows give the same bits as dense ones.
 
     Examples
     --------
@@ -55,9 +75,9 @@ def squared_distances_of_pairs(
     """
     most = _SPARSE_PAIR_BYTES if sparse.issparse(points) else _PAIR_BYTES
     step = max(1, most // (8 * max(int(points.shape[1]), 1)))
-    squared = np.empty(first.size)
+    squared, others = np.empty(first.size), points if others is None else others
     for part in (slice(a, a + step) for a in range(0, first.size, step)):
-        difference = points[first[part]] - points[second[part]]
+        difference = points[first[part]] - others[second[part]]
         if filled and sparse.issparse(difference):
             difference = difference.toarray()
         squared[part] = squared_norms(difference)
@@ -81,15 +101,12 @@ _VERY_SPARSE = 0.01
 # and differences are taken. Dense: measured, up to here rounding of the solver covers it. Sparse
 # points are far dearer by differences; up to there it costs 1e-8 in LES.
 _CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
-# Up to here `plain` takes a few milliseconds more than the compiled loops; loading Numba takes
-# 450. At 1000 points it would be 20 ms, half of what an operator takes.
-_FEW_POINTS = 500
 _TILE_ROWS = 1024
 _TILE_BYTES = 1 << 26
 
 
 class PointCloud:
-    r"""Points that give Gaussian affinities and squared distances tile by tile.
+    r"""Points that give affinities and squared distances tile by tile.
 
     With many features, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i^T x_j` by a matrix
     product, after centring: otherwise what all points share eats the digits in which they
@@ -170,36 +187,42 @@ class PointCloud:
         second = (first + rng.integers(1, self.n_samples, size=size)) % self.n_samples
         return np.sort(squared_distances_of_pairs(self.values, first, second))
 
-    def gaussian(
+    def affinities(
         self,
         rows: Rows,
         columns: slice,
-        rate: float,
+        kernel: Kernel,
         workers: Workers,
         out: FloatArray | None = None,
     ) -> FloatArray:
-        """Return exp(-rate · ‖xᵢ - xⱼ‖²) for these rows and columns, in `out` if it is given.
+        """Return the affinities of these rows and columns, in `out` if it is given.
 
         O(t² (d + 1)) time for t rows and columns, 8 t² bytes.
         """
-        loops = _loops(self.n_samples)
-        n_rows = rows.stop - rows.start if isinstance(rows, slice) else rows.size
-        tile = np.empty((n_rows, columns.stop - columns.start)) if out is None else out
+        loops = loops_for(self.n_samples)
+        index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        tile = np.empty((index.size, columns.stop - columns.start)) if out is None else out
         fill = self._products(rows, columns, tile)
         row_norms, column_norms = self._offsets[rows], self._offsets[columns]
+        by_products = not (kernel.smooth or self.by_differences)
 
         def task(part: slice) -> None:
             fill(part)
-            loops.gaussian_from_products(tile[part], row_norms[part], column_norms, rate)
+            near = near_pairs(tile[part], row_norms[part], column_norms) if by_products else None
+            kernel.of_products(loops, tile[part], row_norms[part], column_norms)
+            if near is not None:
+                first, second = index[part][near[0]], columns.start + near[1]
+                squared = squared_distances_of_pairs(self.values, first, second)
+                tile[part][near] = kernel.of_squared(squared)
 
-        workers.over_rows(n_rows, task)
+        workers.over_rows(index.size, task)
         return tile
 
     def collect(
         self, rows: slice, columns: slice, bracket: Bracket, workers: Workers, scratch: FloatArray
     ) -> tuple[int, list[FloatArray]]:
         """Count the pairs i < j of a tile below the bracket; return the values within it."""
-        loops = _loops(self.n_samples)
+        loops = loops_for(self.n_samples)
         tile = tile_of(scratch, rows, columns)
         fill = self._products(rows, columns, tile)
         row_norms, column_norms = self._offsets[rows], self._offsets[columns]
@@ -236,7 +259,7 @@ class PointCloud:
         BLAS brings its own threads, so its product is done at once and the task is empty.
         """
         if self.by_differences:
-            loops = _loops(self.n_samples)
+            loops = loops_for(self.n_samples)
             if self.is_sparse:
                 points, start = padded(self._rows(rows)), 0
                 across = np.ascontiguousarray(padded(self._rows(columns)).T)
@@ -277,17 +300,6 @@ class PointCloud:
         self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
         self._stays_sparse = values.nnz < _VERY_SPARSE * values.shape[0] * values.shape[1]
         return values
-
-
-def _loops(n_samples: int) -> ModuleType:
-    """Return the loops for so many points: nothing else decides, so values are reproducible."""
-    if n_samples <= _FEW_POINTS:
-        from . import _loops_numpy as plain
-
-        return plain
-    from . import _loops_numba as kernels
-
-    return kernels
 
 
 def around_median(points: FloatArray) -> FloatArray:

@@ -107,7 +107,7 @@ def _by_blocks(
     found = Landmarks().attempt(operator, k, accuracy, rng, affordable)
     if found is not None:
         return _told(found, "landmarks", f"N={n}: read by blocks")
-    here = DiffusionOperator(operator.affinity.brought_here())
+    here = DiffusionOperator(operator.affinity.in_memory())
     slowly = Krylov().solve(here, k, accuracy, rng)
     return _told(slowly, "krylov", "the residual of landmarks falls too slowly")
 

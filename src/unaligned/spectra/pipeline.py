@@ -21,12 +21,11 @@ from ..errors import (
     about,
     warn,
 )
-from ..operators.affinity import KernelSettings, require_positive
-from ..operators.base import PSDOperator
+from ..operators.affinity import streamed_affinity
+from ..operators.base import PSDOperator, require_positive
 from ..operators.diffusion import DiffusionOperator, build_operator
-from ..operators.metric import is_euclidean
+from ..operators.kernel import Gaussian, KernelSettings, is_euclidean
 from ..operators.outliers import outlying_rows
-from ..operators.streamed import streamed_affinity
 from .auto import resolve_solver
 from .base import Accuracy, EigenSolver, Spectrum
 from .decay import GAMMA_RANGE, suggest_gamma
@@ -144,11 +143,8 @@ def _operator(
     """Return the operator, by blocks where the points are read so, and the rows set aside."""
     if not streams(dataset, settings):
         return operator_of(dataset, settings.kernel, rng)
-    kernel = settings.kernel
     with about(dataset.label):
-        affinity = streamed_affinity(
-            dataset.prepared_source(), kernel.bandwidth, kernel.bandwidth_factor, rng, engine
-        )
+        affinity = streamed_affinity(dataset.prepared_source(), settings.kernel, rng, engine)
     return DiffusionOperator(affinity), _NONE_ASIDE
 
 
@@ -253,8 +249,11 @@ def _require_used(dataset: Dataset, kernel: KernelSettings) -> None:
     unused = []
     if dataset.kind != "points" and not is_euclidean(kernel.metric):
         unused.append(f"metric={kernel.metric!r}")
-    if dataset.kind not in ("points", "distances") and kernel.n_neighbors is not None:
-        unused.append(f"n_neighbors={kernel.n_neighbors}")
+    if dataset.kind not in ("points", "distances"):
+        if kernel.kernel != Gaussian.name:
+            unused.append(f"kernel={kernel.kernel!r}")
+        if kernel.n_neighbors is not None:
+            unused.append(f"n_neighbors={kernel.n_neighbors}")
     if unused:
         raise InputError(
             f"{unused[0]} has no effect on {dataset.label}, which is of kind {dataset.kind!r}. "

@@ -17,8 +17,7 @@ from .._format import jsonable
 from ..data.dataset import Dataset
 from ..errors import FileError, InputError, RecipeMismatchError
 from ..io.archive import read_archive, write_archive
-from ..operators.affinity import KernelSettings
-from ..operators.metric import name_of
+from ..operators.kernel import KernelSettings
 from .base import Spectrum
 
 _FORMAT = "unaligned-signature"
@@ -50,6 +49,11 @@ class Recipe:
     seed: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        if self.kernel == "diffusion" and self.bandwidth != "none":
+            # Version 0.1.0 wrote this for the Gaussian kernel, the only one it had.
+            object.__setattr__(self, "kernel", "gaussian")
+
     @staticmethod
     def of(
         dataset: Dataset,
@@ -64,14 +68,15 @@ class Recipe:
         from .. import __version__
 
         free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
+        operators = {"spd": "none", "graph": "heat", "affinity": "diffusion"}
         given = free or dataset.kind == "distances"
         scale = kernel.bandwidth if isinstance(kernel.bandwidth, str) else float(kernel.bandwidth)
         return Recipe(
             gamma=gamma,
-            kernel={"spd": "none", "graph": "heat"}.get(dataset.kind, "diffusion"),
+            kernel=operators.get(dataset.kind, kernel.kernel),
             bandwidth="none" if free else scale,
             bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
-            metric="precomputed" if given else name_of(kernel.metric),
+            metric="precomputed" if given else kernel.metric_name,
             n_neighbors=None if free else kernel.n_neighbors,
             robust=kernel.robust,
             preprocess=dataset.preprocess,

@@ -192,10 +192,12 @@ def require_fitting(db: sqlite3.Connection, signature: Signature, what: str) -> 
 
 def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> None:
     """Refuse a name that stands for something else."""
+    from ..spectra.signature import Recipe
+
     fingerprint, recipe, k = db.execute(
         "SELECT fingerprint, recipe, n_eigenvalues FROM signatures WHERE name = ?", (name,)
     ).fetchone()
-    here = {**json.loads(recipe), "n_eigenvalues": k}
+    here = {**asdict(Recipe(**json.loads(recipe))), "n_eigenvalues": k}
     mine = jsonable(asdict(signature.recipe), allow_nan=True)  # a tuple of steps is a list there
     mine["n_eigenvalues"] = signature.n_eigenvalues
     differing = [key for key in mine if key != "version" and mine[key] != here.get(key)]
@@ -224,6 +226,7 @@ def options_of(recipe: Recipe, n_eigenvalues: int) -> dict[str, Any]:
             "bandwidth": recipe.bandwidth,
             "bandwidth_factor": recipe.bandwidth_factor,
             "n_neighbors": recipe.n_neighbors,
+            "kernel": recipe.kernel,
         }
     if recipe.metric != "precomputed":
         options["metric"] = recipe.metric

@@ -51,10 +51,11 @@ class Landmarks(EigenSolver):
 
     Examples
     --------
-    >>> from unaligned.operators.affinity import GaussianAffinity
+    >>> from unaligned.operators.affinity import KernelAffinity
+    >>> from unaligned.operators.kernel import Gaussian
     >>> angle = np.linspace(0.0, 2 * np.pi, 400, endpoint=False)
     >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    >>> operator = DiffusionOperator(GaussianAffinity(circle, 4.0))
+    >>> operator = DiffusionOperator(KernelAffinity(circle, Gaussian(4.0)))
     >>> found = Landmarks().solve(operator, 5, Accuracy(tol=1e-6), np.random.default_rng(0))
     >>> found.eigenvalues.round(4)
     array([1.    , 0.2425, 0.2425, 0.03  , 0.03  ])

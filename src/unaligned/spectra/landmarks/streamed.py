@@ -14,9 +14,8 @@ from ..._check import FloatArray
 from ...engine import limited_blas
 from ...engine.threads import Workers
 from ...errors import AccuracyWarning, warn
-from ...operators.affinity import GaussianAffinity
+from ...operators.affinity import CrossKernel, KernelAffinity, StreamedAffinity
 from ...operators.diffusion import DiffusionOperator
-from ...operators.streamed import CrossKernel, StreamedAffinity
 from ...rows.reduce import numbers_from
 from ..base import Accuracy, Spectrum
 from .certificate import RESIDUAL_FLOOR, RowStatistics, Scaling
@@ -42,7 +41,8 @@ class Basis:
 
     Examples
     --------
-    >>> basis = Basis(CrossKernel(np.zeros((1, 1)), 1.0), np.ones((1, 1)))
+    >>> from unaligned.operators.kernel import Gaussian
+    >>> basis = Basis(CrossKernel(np.zeros((1, 1)), Gaussian(1.0)), np.ones((1, 1)))
     >>> basis.features(np.array([[0.0], [1.0]])).round(6)
     array([[1.      , 0.367879]])
     """
@@ -306,8 +306,8 @@ class StreamedLandmarks:
         held = min(SAMPLE_ROWS, (1 << 25) // (8 * self.affinity.passes.source.n_features))
         rows = self.affinity.sample(SAMPLE_ROWS + held, self.rng)
         points, held_out = rows[:SAMPLE_ROWS], rows[SAMPLE_ROWS:].copy()
-        scale = self.affinity.scale
-        operator = DiffusionOperator(GaussianAffinity(points, scale))
+        kernel = self.affinity.kernel
+        operator = DiffusionOperator(KernelAffinity(points, kernel))
         factor = PivotedCholesky(
             operator.affinity, max(min(self.capacity, points.shape[0] // 2), 1)
         )
@@ -321,7 +321,7 @@ class StreamedLandmarks:
         )
         sampled.reach_tolerance(sampled=True)
         triangle = np.tril(factor.features[:, factor.landmarks].T)
-        basis = Basis(CrossKernel(points[factor.landmarks].copy(), scale), triangle)
+        basis = Basis(CrossKernel(points[factor.landmarks].copy(), kernel), triangle)
         wanted = tol * (float(sampled.estimate().upper[-1]) + gamma)
         residual, slack = float(factor.residual.mean()), sampled.slack
         goal = residual * max(wanted / slack, 1e-3) if slack > 0 else residual
