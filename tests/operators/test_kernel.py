@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.metrics import pairwise_distances
 
 import unaligned as ua
+from unaligned import defaults
 from unaligned.errors import InputError, RecipeMismatchError
 from unaligned.operators import _loops_numba, _loops_numpy
 from unaligned.operators.affinity import (
@@ -21,7 +22,6 @@ from unaligned.operators.affinity import (
 from unaligned.operators.kernel import KERNELS, Gaussian, KernelSettings, Laplacian
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
-from unaligned.spectra import pipeline
 from unaligned.spectra.landmarks import Landmarks
 
 FORMULAS = {
@@ -178,7 +178,7 @@ def test_laplacian_signature_equals_numpy_within_its_bound(solver):
 @pytest.mark.filterwarnings("ignore::unaligned.errors.AccuracyWarning")
 @pytest.mark.parametrize("n_features", [2, 12])
 def test_streamed_laplacian_signature_keeps_its_certificate(n_features, monkeypatch):
-    monkeypatch.setattr(pipeline, "STREAM_ROWS", 0)
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
     points = with_near_duplicates(900, n_features)
     wanted = les_oracle(points, "laplacian", 15)
     scale = 2.0 * np.median(squareform(pdist(points, "sqeuclidean")))
