@@ -1,4 +1,4 @@
-"""The report's words are true, its data is exact, and it is one file that can hold anything."""
+"""The report: its sentences agree with the numbers, its data is exact, names are escaped."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ import pytest
 import unaligned as ua
 from unaligned.errors import FileError, InputError, InputTypeError
 from unaligned.report.content import Content
-from unaligned.report.summary import assurances, cautions, findings, number
+from unaligned.report.summary import cautions, findings, number, passed_checks
 from unaligned.tags import read_tags
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -32,7 +32,7 @@ def comparison(clouds):
 
 
 def fake(distances, bounds=None, **options):
-    """Return a comparison with these distances and nothing else."""
+    """Return a comparison with these distances and no signatures."""
     distances = np.asarray(distances, dtype=float)
     names = tuple(f"s{i}" for i in range(len(distances)))
     bounds = np.full(distances.shape, np.nan) if bounds is None else bounds
@@ -53,10 +53,10 @@ def unpacked(text, shape):
     return np.frombuffer(base64.b64decode(text), dtype="<f8").reshape(shape)
 
 
-# What is written
+# The file
 
 
-def test_the_data_inside_is_exact(comparison, tmp_path):
+def test_embedded_data_is_exact(comparison, tmp_path):
     data = data_of(written(comparison, tmp_path))
     assert tuple(data["names"]) == comparison.names
     np.testing.assert_array_equal(unpacked(data["distances"], (5, 5)), comparison.distances)
@@ -65,7 +65,7 @@ def test_the_data_inside_is_exact(comparison, tmp_path):
     np.testing.assert_array_equal(unpacked(data["spectra"]["eigenvalues"], (5, 20)), eigenvalues)
 
 
-def test_a_saved_comparison_gives_the_same_report(comparison, tmp_path):
+def test_saved_comparison_gives_the_same_report(comparison, tmp_path):
     comparison.save(tmp_path / "saved.npz")
     again = ua.Comparison.load(tmp_path / "saved.npz")
     assert written(again, tmp_path) == written(comparison, tmp_path)
@@ -88,7 +88,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize("name", [NASTY, "</script><script>alert(1)</script>", "<!--", "{{data}}"])
-def test_names_stay_text_wherever_they_stand(clouds, tmp_path, name):
+def test_names_are_escaped_everywhere(clouds, tmp_path, name):
     found = ua.compare({**clouds, name: clouds["3d"]}, n_eigenvalues=20)
     page = written(found, tmp_path, title=name, tags={name: [1, 2, 3, 4, 5, 6]}, command=name)
     plain = Tags(written(found, tmp_path, title="t", tags={"t": [1, 2, 3, 4, 5, 6]}, command="c"))
@@ -100,14 +100,14 @@ def test_names_stay_text_wherever_they_stand(clouds, tmp_path, name):
     assert data["names"][-1] == data["title"] == data["tags"][0]["name"] == name
 
 
-def test_a_name_with_half_a_character_is_written(clouds, tmp_path):
+def test_lone_surrogate_in_a_name_is_replaced(clouds, tmp_path):
     found = ua.compare({"bad\udcff": clouds["2d"], "b": clouds["3d"]}, n_eigenvalues=20)
     page = written(found, tmp_path)
     assert "bad?" in page
     assert data_of(page)["names"][0] == "bad\udcff"
 
 
-def test_nothing_is_fetched_from_anywhere(comparison, tmp_path):
+def test_page_has_no_external_resources(comparison, tmp_path):
     page = written(comparison, tmp_path)
     for tag, attributes in Tags(page).found:
         for where in ("src", "href"):
@@ -117,7 +117,7 @@ def test_nothing_is_fetched_from_anywhere(comparison, tmp_path):
     assert "url(" not in page
 
 
-def test_the_policy_allows_this_script_and_this_style_only(comparison, tmp_path):
+def test_policy_allows_only_the_embedded_script_and_style(comparison, tmp_path):
     page = written(comparison, tmp_path)
     meta = [a for tag, a in Tags(page).found if a.get("http-equiv") == "Content-Security-Policy"]
     policy = meta[0]["content"]
@@ -129,7 +129,7 @@ def test_the_policy_allows_this_script_and_this_style_only(comparison, tmp_path)
         assert f"{tag}-src 'sha256-{digest}'" in policy
 
 
-def test_recipe_seed_versions_and_command_are_there(clouds, tmp_path):
+def test_page_contains_recipe_seed_versions_and_command(clouds, tmp_path):
     found = ua.compare(clouds, n_eigenvalues=20, gamma=1e-6, rng=77, subsample=150)
     words = " ".join(Tags(written(found, tmp_path, command="unaligned compare x")).words)
     for word in ("1e-06", "77", "150", ua.__version__, np.__version__, "unaligned compare x"):
@@ -139,7 +139,7 @@ def test_recipe_seed_versions_and_command_are_there(clouds, tmp_path):
     assert "rng=77" in call
 
 
-def test_the_call_that_it_shows_makes_the_same_distances(clouds, tmp_path):
+def test_displayed_call_gives_the_same_distances(clouds, tmp_path):
     found = ua.compare(clouds, n_eigenvalues=20, gamma=1e-6, rng=77, subsample=150)
     page = written(found, tmp_path)
     call = re.search(r"<code>(unaligned\.compare\(.*?)</code>", page, flags=re.DOTALL)[1]
@@ -147,7 +147,7 @@ def test_the_call_that_it_shows_makes_the_same_distances(clouds, tmp_path):
     np.testing.assert_array_equal(again.distances, found.distances)
 
 
-def test_metadata_of_the_datasets_are_tags_also_after_saving(clouds, tmp_path):
+def test_metadata_become_tags_also_after_saving(clouds, tmp_path):
     named = {
         name: ua.Dataset(values, metadata={"width": np.int64(values.shape[1]), "raw": values})
         for name, values in clouds.items()
@@ -162,7 +162,7 @@ def test_metadata_of_the_datasets_are_tags_also_after_saving(clouds, tmp_path):
     assert data_of(written(grown, tmp_path))["tags"][0]["values"] == [1, 2, 3, 5, 8, 9]
 
 
-def test_groups_of_a_file_are_tags_and_what_all_share_is_none(tmp_path):
+def test_groups_of_a_file_become_tags_and_constants_do_not(tmp_path):
     rng = np.random.default_rng(0)
     days = np.repeat([0, 2, 7], 60)
     np.savez(tmp_path / "t.npz", counts=rng.normal(size=(180, 4)) * (1 + days[:, None]), day=days)
@@ -173,7 +173,7 @@ def test_groups_of_a_file_are_tags_and_what_all_share_is_none(tmp_path):
     assert [c["tag"] for c in data["correlations"]] == ["day"]
 
 
-def test_tags_that_are_given_replace_metadata(clouds, tmp_path):
+def test_given_tags_replace_metadata(clouds, tmp_path):
     named = {n: ua.Dataset(v, metadata={"width": 1}) for n, v in clouds.items()}
     found = ua.compare(named, n_eigenvalues=20)
     [tag] = data_of(written(found, tmp_path, tags={"site": list("aabbb")}))["tags"]
@@ -191,28 +191,28 @@ def test_two_hundred_datasets_stay_below_fifteen_megabytes(tmp_path):
     assert len(written(found, tmp_path, tags=tags).encode()) < 15e6 / 4
 
 
-# Where it is written
+# The path
 
 
-def test_a_folder_is_not_overwritten(comparison, tmp_path):
+def test_existing_folder_raises(comparison, tmp_path):
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(FileError, match=r"Cannot write .*it is there and not a plain file"):
         comparison.report(tmp_path / "folder.html")
 
 
 @pytest.mark.parametrize("name", ["report", "report.pdf", "report.csv"])
-def test_a_name_that_no_browser_opens_is_refused(comparison, tmp_path, name):
+def test_other_suffixes_raise(comparison, tmp_path, name):
     with pytest.raises(InputError, match=rf"path='.*{name}' must end in \.html, \.htm\."):
         comparison.report(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_missing_is_named(comparison, tmp_path):
+def test_missing_folder_raises(comparison, tmp_path):
     with pytest.raises(FileError, match=r"Cannot write .*nowhere"):
         comparison.report(tmp_path / "nowhere" / "report.html")
 
 
-def test_a_report_that_fails_leaves_the_old_one(comparison, tmp_path):
+def test_failed_report_keeps_the_existing_file(comparison, tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
     with pytest.raises(InputError, match=r"tag 'day' has 1 values"):
@@ -222,12 +222,12 @@ def test_a_report_that_fails_leaves_the_old_one(comparison, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["title", "command"])
-def test_what_is_not_text_is_refused(comparison, tmp_path, what):
+def test_title_and_command_must_be_text(comparison, tmp_path, what):
     with pytest.raises(InputTypeError, match=rf"{what}=3 must be text"):
         comparison.report(tmp_path / "report.html", **{what: 3})
 
 
-def test_the_assets_travel_with_the_package():
+def test_assets_are_installed():
     code = (
         "from importlib.resources import files; "
         "print(sorted(p.name for p in (files('unaligned.report') / 'assets').iterdir()))"
@@ -236,12 +236,12 @@ def test_the_assets_travel_with_the_package():
     assert {"template.html", "style.css", "main.js"} <= set(eval(done.stdout))
 
 
-# What it says
+# The summary
 
 
 def summary_of(comparison, tags=None):
     content = Content(comparison, read_tags(tags, comparison.names))
-    return [" ".join(part(content)) for part in (findings, cautions, assurances)]
+    return [" ".join(part(content)) for part in (findings, cautions, passed_checks)]
 
 
 LINE = np.abs(
@@ -249,56 +249,56 @@ LINE = np.abs(
 )
 
 
-def test_closest_farthest_and_groups_are_named():
+def test_findings_name_extremes_and_groups():
     found, _, _ = summary_of(fake(LINE))
     assert "Closest are <bdi>s0</bdi> and <bdi>s1</bdi> (1)" in found
     assert "farthest apart are <bdi>s0</bdi> and <bdi>s5</bdi> (23)" in found
-    assert "falls into 2 groups" in found
+    assert "form 2 groups" in found
     groups = Content(fake(LINE)).groups.labels
     assert groups in ((0, 0, 0, 1, 1, 1), (1, 1, 1, 0, 0, 0))
 
 
 def test_equal_distances_have_no_groups():
     found, _, _ = summary_of(fake(1.0 - np.eye(6)))
-    assert "do not fall into clear groups" in found
+    assert "form no clear groups" in found
 
 
-def test_datasets_that_are_the_same_are_named(clouds):
+def test_duplicate_datasets_are_named(clouds):
     found, careful, _ = summary_of(
         ua.compare({"a": clouds["3d"], "b": clouds["3d"], "c": clouds["3d"]}, n_eigenvalues=20)
     )
-    assert "All 3 pairs are 0 apart" in found
+    assert "All 3 distances are 0" in found
     assert "same data under several names: <bdi>a</bdi>, <bdi>b</bdi> and <bdi>c</bdi>" in careful
     assert "error bound" not in careful
     assert "same data" not in summary_of(ua.compare(clouds, n_eigenvalues=20))[1]
 
 
-def test_one_that_stands_apart_is_named():
+def test_isolated_dataset_is_named():
     places = np.array([0.0, 1.0, 2.0, 3.0, 30.0])
     found, _, _ = summary_of(fake(np.abs(np.subtract.outer(places, places))))
-    assert "<bdi>s4</bdi> stands apart" in found
-    assert "stands apart" not in summary_of(fake(1.0 - np.eye(6)))[0]
+    assert "<bdi>s4</bdi> is isolated" in found
+    assert "is isolated" not in summary_of(fake(1.0 - np.eye(6)))[0]
 
 
-def test_the_correlation_with_a_number_is_told():
+def test_findings_contain_the_correlation_with_a_number():
     time = {"time": [0, 1, 2, 20, 21, 23], "site": list("xxyyzz")}
     found, _, _ = summary_of(fake(LINE), time)
     assert "differences of <bdi>time</bdi> correlate at 1.00" in found
     assert "site" not in found
 
 
-def test_a_number_that_only_some_have_is_correlated_over_those():
+def test_missing_numbers_are_left_out_of_the_correlation():
     content = Content(fake(LINE), read_tags({"time": [0, 1, 2, None, None, 9]}, [*"abcdef"]))
     [found] = content.correlations
     assert found.n_pairs == 6
     assert -1 < found.pearson < 1
 
 
-def test_a_number_that_is_the_same_for_all_has_no_correlation():
+def test_constant_number_has_no_correlation():
     assert Content(fake(LINE), read_tags({"time": [1] * 6}, [*"abcdef"])).correlations == []
 
 
-def test_small_and_unequal_sizes_are_warned_of(clouds):
+def test_cautions_name_small_and_unequal_sizes(clouds):
     rng = np.random.default_rng(1)
     small = {**clouds, "small": rng.normal(size=(90, 3))}
     _, careful, _ = summary_of(ua.compare(small, n_eigenvalues=20))
@@ -306,24 +306,24 @@ def test_small_and_unequal_sizes_are_warned_of(clouds):
     assert "<bdi>small</bdi> has 90" in careful
     _, careful, fine = summary_of(ua.compare(clouds, n_eigenvalues=20))
     assert "samples" not in careful
-    assert "Sizes are alike: 220 samples" in fine
+    assert "Sample sizes are similar: 220." in fine
 
 
-def test_all_are_told_as_all(clouds):
+def test_cautions_abbreviate_all_datasets(clouds):
     few = {name: values[:90] for name, values in clouds.items()}
     _, careful, _ = summary_of(ua.compare(few, n_eigenvalues=20))
     assert "Fewer than 200 samples: all 5 datasets." in careful
 
 
-def test_distances_that_go_along_with_size_are_warned_of():
+def test_cautions_contain_the_correlation_with_size():
     rng = np.random.default_rng(0)
     grown = {f"{n}": rng.normal(size=(n, 6)) for n in (210, 300, 420, 600, 840)}
     _, careful, _ = summary_of(ua.compare(grown, n_eigenvalues=100))
-    assert "distances go along with differences of size" in careful
+    assert "Distances correlate with differences of size" in careful
 
 
 @pytest.mark.filterwarnings("ignore::unaligned.errors.DataWarning")
-def test_rows_that_were_left_out_are_told(clouds):
+def test_cautions_count_dropped_rows(clouds):
     holes = clouds["3d"].copy()
     holes[:7, 0] = np.nan
     found = ua.compare({**clouds, "holes": holes}, n_eigenvalues=20, nan_policy="omit")
@@ -332,27 +332,27 @@ def test_rows_that_were_left_out_are_told(clouds):
     assert "dropped" not in summary_of(ua.compare(clouds, n_eigenvalues=20))[1]
 
 
-def test_eigenvalues_below_gamma_are_warned_of(clouds):
+def test_cautions_count_eigenvalues_below_gamma(clouds):
     _, careful, _ = summary_of(ua.compare(clouds, n_eigenvalues=20, gamma=1e-3))
     assert "γ = 0.001 is above the smallest" in careful
     high = {name: clouds[name] for name in ("5d", "8d")}
     _, careful, fine = summary_of(ua.compare(high, n_eigenvalues=20, gamma=1e-9))
     assert "γ" not in careful
-    assert "lie above γ" in fine
+    assert "are above γ" in fine
 
 
-def test_bounds_near_the_distances_are_warned_of():
+def test_cautions_compare_bounds_with_distances():
     _, careful, fine = summary_of(fake(LINE, np.full(LINE.shape, 0.5)))
     assert "6 pairs have an error bound above a tenth of the distance" in careful
-    assert "known to within" not in fine
+    assert "accurate to within" not in fine
     _, careful, fine = summary_of(fake(LINE, np.full(LINE.shape, 1e-4)))
     assert "error bound" not in careful
-    assert "known to within 10⁻⁴" in fine
+    assert "accurate to within 10⁻⁴" in fine
     _, careful, _ = summary_of(fake(LINE))
     assert "no error bound" in careful
 
 
-def test_distances_that_are_no_numbers_are_told_and_not_drawn(tmp_path):
+def test_infinite_distances_are_reported_and_not_drawn(tmp_path):
     broken = LINE.copy()
     broken[0, 1] = broken[1, 0] = np.inf
     found, _, _ = summary_of(fake(broken))
@@ -361,27 +361,27 @@ def test_distances_that_are_no_numbers_are_told_and_not_drawn(tmp_path):
     assert data["maps"] == data["tree"] == []
 
 
-def test_one_dataset_and_two_are_reports_too(clouds, tmp_path):
+def test_report_of_one_and_two_datasets(clouds, tmp_path):
     one = ua.compare({"only": clouds["3d"]}, n_eigenvalues=20)
     assert "one dataset" in summary_of(one)[0]
     assert data_of(written(one, tmp_path))["maps"] == []
     two = ua.compare({"x": clouds["3d"], "y": clouds["5d"]}, n_eigenvalues=20)
-    assert "<bdi>x</bdi> and <bdi>y</bdi> are" in summary_of(two)[0]
+    assert "distance between <bdi>x</bdi> and <bdi>y</bdi> is" in summary_of(two)[0]
     assert len(data_of(written(two, tmp_path))["tree"]) == 1
 
 
-def test_references_are_a_report_too(clouds, tmp_path):
+def test_report_of_datasets_and_references(clouds, tmp_path):
     known = {"p": clouds["1d"], "q": clouds["2d"]}
     found = ua.compare({"x": clouds["3d"], "y": clouds["8d"]}, known, n_eigenvalues=20)
-    told, _, _ = summary_of(found)
-    assert "On average over the references, <bdi>x</bdi> is nearest" in told
+    sentences, _, _ = summary_of(found)
+    assert "On average over the references, <bdi>x</bdi> is nearest" in sentences
     data = data_of(written(found, tmp_path, tags={"site": ["a", "b"]}))
     assert data["references"] == ["p", "q"]
     assert data["spectra"]["names"] == ["x", "y", "p", "q"]
     assert data["maps"] == data["tree"] == data["correlations"] == []
 
 
-def test_a_distance_without_spectra_is_a_report_too(clouds, tmp_path):
+def test_report_of_a_distance_without_spectra(clouds, tmp_path):
     same = {
         f"{i}": cloud for i, cloud in enumerate(np.random.default_rng(0).normal(size=(4, 50, 3)))
     }
@@ -390,17 +390,17 @@ def test_a_distance_without_spectra_is_a_report_too(clouds, tmp_path):
     assert len(data["maps"]) == 2
 
 
-def test_a_distance_with_a_direction_counts_both():
+def test_asymmetric_distance_counts_both_directions():
     there = LINE.copy()
     there[0, 1] = 0.5
     found, _, _ = summary_of(fake(there))
     assert "Closest are <bdi>s0</bdi> and <bdi>s1</bdi> (0.5)" in found
-    assert "Half of the 30 distances" in found
+    assert "median of the 30 distances" in found
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "text"),
     [(0, "0"), (1.23456, "1.235"), (1e-8, "10⁻⁸"), (-2.5e-7, "−2.5·10⁻⁷"), (np.inf, "unknown")],
 )
-def test_numbers_are_told_in_four_digits(value, told):
-    assert number(value) == told
+def test_numbers_have_four_digits(value, text):
+    assert number(value) == text

@@ -1,4 +1,4 @@
-"""A real browser, or a reason why there is none."""
+"""Fixtures: headless Chromium and axe-core; tests skip without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
     "--window-size=1280,900",
-    "about:blank",  # not the page of new tabs, which asks for much
+    "about:blank",  # the new-tab page sends requests
 )
 
 
@@ -31,18 +31,18 @@ def program(*names):
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    """Chromium without a window, that notes every request and every message of the console."""
+    """Headless Chromium that logs every request and every console message."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     binary = program("chromium", "chromium-browser", "google-chrome")
     driver = program("chromedriver")
     if not binary or not driver:
-        pytest.skip("no browser here: chromium and chromedriver are not both installed")
+        pytest.skip("chromium and chromedriver are not both installed")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for switch in (*SWITCHES, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    # With the driver's path nothing is looked for, and nothing downloaded.
+    # With an explicit path Selenium does not download a driver.
     service = webdriver.ChromeService(executable_path=driver)
     chromium = webdriver.Chrome(options=options, service=service)
     yield chromium
@@ -51,7 +51,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def axe():
-    """The text of axe-core, which looks for barriers to people."""
+    """The source of axe-core, which checks accessibility."""
     path = Path(os.environ.get("AXE_CORE", ROOT / "node_modules" / "axe-core" / "axe.min.js"))
     if not path.is_file():
         pytest.skip(f"axe-core is not at {path}; npm install --no-save axe-core, or set AXE_CORE")

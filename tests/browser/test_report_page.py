@@ -1,4 +1,4 @@
-"""The report in a real browser: it is quiet, answers clicks and keys, and keeps no one out."""
+"""The report in a browser: no errors, no requests, usable by pointer and keyboard, accessible."""
 
 import json
 import time
@@ -34,21 +34,21 @@ def page(comparison, tmp_path_factory):
 
 
 def open_page(browser, path):
-    """Open a report and wait until all of it is drawn."""
+    """Open a report and wait until it is drawn."""
     for kind in ("browser", "performance"):
-        browser.get_log(kind)  # what was before does not matter
+        browser.get_log(kind)  # discard earlier entries
     browser.get(path.as_uri())
     until(lambda: browser.execute_script("return document.documentElement.dataset.ready"))
 
 
 def until(happened):
-    """Wait for something, for ten seconds at most, and return it."""
+    """Poll for at most ten seconds and return the first true value."""
     for _ in range(200):
         found = happened()
         if found:
             return found
         time.sleep(0.05)
-    raise AssertionError("it did not happen in ten seconds")
+    raise AssertionError("timed out after ten seconds")
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def focus(browser, element):
 
 
 def spots(browser):
-    """Return where the markers of the map are."""
+    """Return the positions of the markers of the map."""
     script = (
         "return [...document.querySelectorAll('#embedding svg > path[transform]')]"
         ".map(m => m.getAttribute('transform'))"
@@ -97,7 +97,7 @@ def fills(browser):
 
 
 def chosen(browser):
-    """Return the names of the pair that is looked at."""
+    """Return the names of the selected pair."""
     script = (
         "return ['first', 'second'].map(i => document.getElementById(i).selectedOptions[0].text)"
     )
@@ -105,7 +105,7 @@ def chosen(browser):
 
 
 def requests(browser):
-    """Return the addresses that pages asked for; what the browser shows of itself is not ours."""
+    """Return the requested addresses, without those of the browser's own pages."""
     messages = [
         json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
     ]
@@ -114,27 +114,27 @@ def requests(browser):
     return [event["request"]["url"] for event in ours]
 
 
-def test_it_opens_without_a_message_and_without_a_request(browser, page):
+def test_page_logs_nothing_and_requests_nothing(browser, page):
     open_page(browser, page)
     assert browser.get_log("browser") == []
     others = [url for url in requests(browser) if not url.startswith("data:")]
     assert others == [page.as_uri()]
 
 
-def test_the_policy_stops_what_tries_to_fetch(opened):
+def test_policy_blocks_requests(opened):
     script = (
         "const done = arguments[0];"
-        "fetch('http://127.0.0.1:9/').then(() => done('went out'), () => done('stopped'))"
+        "fetch('http://127.0.0.1:9/').then(() => done('sent'), () => done('blocked'))"
     )
     opened.execute_script(
         "window.seen = []; document.addEventListener("
         "'securitypolicyviolation', e => seen.push(e.effectiveDirective))"
     )
-    assert opened.execute_async_script(script) == "stopped"
+    assert opened.execute_async_script(script) == "blocked"
     assert opened.execute_script("return seen") == ["connect-src"]
 
 
-def test_names_are_text(opened):
+def test_names_are_shown_as_text(opened):
     from selenium.common.exceptions import NoAlertPresentException
 
     assert opened.find_element("tag name", "h1").text == NASTY
@@ -147,7 +147,7 @@ def test_names_are_text(opened):
         opened.switch_to.alert  # noqa: B018
 
 
-def test_the_map_switches_by_click_and_by_key(opened):
+def test_map_method_changes_by_click_and_key(opened):
     before = spots(opened)
     mds, diffusion = opened.find_elements("css selector", "#method input")
     click(opened, diffusion)
@@ -161,7 +161,7 @@ def test_the_map_switches_by_click_and_by_key(opened):
     assert spots(opened) == before
 
 
-def test_colours_are_chosen_by_click_and_by_key(opened):
+def test_colours_change_by_click_and_key(opened):
     select = by_id(opened, "colour")
     assert "day" in by_id(opened, "legend").text
     by_day = fills(opened)
@@ -174,7 +174,7 @@ def test_colours_are_chosen_by_click_and_by_key(opened):
     assert fills(opened) == by_day
 
 
-def test_a_pair_is_chosen_by_click_and_by_key(opened, comparison):
+def test_pair_changes_by_click_and_key(opened, comparison):
     first, second = by_id(opened, "first"), by_id(opened, "second")
     for select, name in ((first, "a"), (second, "c")):
         click(opened, select.find_element("xpath", f"./option[.='{name}']"))
@@ -186,32 +186,32 @@ def test_a_pair_is_chosen_by_click_and_by_key(opened, comparison):
     assert f"{comparison['a', 'd']:.4g}" in by_id(opened, "pair-words").text
 
 
-def test_the_shares_of_decades_are_those_of_python(opened, comparison):
+def test_shares_of_decades_equal_those_of_python(opened, comparison):
     for name, select in (("a", by_id(opened, "first")), ("e", by_id(opened, "second"))):
         click(opened, select.find_element("xpath", f"./option[.='{name}']"))
-    told = opened.find_element("css selector", "svg[aria-label^='Shares']").get_attribute(
+    text = opened.find_element("css selector", "svg[aria-label^='Shares']").get_attribute(
         "aria-label"
     )
     expected = decades(comparison.signatures["a"], comparison.signatures["e"])
     shown = [
         part.rsplit(" ", 2)[1]
-        for part in told.removeprefix("Shares by decade: ").strip(".").split(", ")
+        for part in text.removeprefix("Shares by decade: ").strip(".").split(", ")
     ]
     assert shown == ["<1" if 0 < d.share < 0.005 else f"{100 * d.share:.0f}" for d in expected]
 
 
-def test_the_heatmap_is_steered_by_keys(opened, comparison):
+def test_heatmap_responds_to_arrow_keys(opened, comparison):
     heatmap = by_id(opened, "heatmap")
     focus(opened, heatmap)
     press(heatmap, "ARROW_DOWN", "ARROW_RIGHT")
-    told = opened.execute_script("return document.getElementById('announcer').textContent")
+    text = opened.execute_script("return document.getElementById('announcer').textContent")
     press(heatmap, "ENTER")
     a, b = chosen(opened)
-    assert told.startswith(f"{a} – {b}\n{comparison[a, b]:.4g}")
+    assert text.startswith(f"{a} – {b}\n{comparison[a, b]:.4g}")
     assert "Half of its square" in by_id(opened, "pair-words").text or a == b
 
 
-def test_the_heatmap_is_ordered_by_the_tree_or_by_a_tag(opened):
+def test_heatmap_is_ordered_by_tree_or_tag(opened):
     def labels():
         script = "return [...document.querySelectorAll('#heatmap text[text-anchor=end]')]"
         return opened.execute_script(f"{script}.map(t => t.textContent).slice(0, 6)")
@@ -223,7 +223,7 @@ def test_the_heatmap_is_ordered_by_the_tree_or_by_a_tag(opened):
     assert sorted(labels()) == sorted(by_tree)
 
 
-def test_a_click_into_the_heatmap_opens_that_pair(opened, comparison):
+def test_click_on_heatmap_selects_the_pair(opened, comparison):
     from selenium.webdriver import ActionChains
 
     image = opened.find_element("css selector", "#heatmap image")
@@ -243,7 +243,7 @@ def test_a_click_into_the_heatmap_opens_that_pair(opened, comparison):
     assert tip.startswith(f"{b} – {a}") or tip.startswith(f"{a} – {b}")
 
 
-def test_the_map_is_steered_by_keys(opened):
+def test_map_responds_to_arrow_keys(opened):
     chart = by_id(opened, "embedding")
     focus(opened, chart)
     press(chart, "ARROW_RIGHT", "ENTER", "ARROW_RIGHT", "ENTER")
@@ -252,7 +252,7 @@ def test_the_map_is_steered_by_keys(opened):
     assert chosen(opened) == (names[order[0]], names[order[1]])
 
 
-def test_the_tab_key_visits_every_control(opened):
+def test_tab_key_reaches_every_control(opened):
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -268,7 +268,7 @@ def test_the_tab_key_visits_every_control(opened):
     assert [name for name in visited if name in wanted][: len(wanted)] == wanted
 
 
-def test_every_chart_has_its_table(opened, comparison):
+def test_every_chart_has_a_table(opened, comparison):
     for details in opened.find_elements("tag name", "details"):
         click(opened, details.find_element("tag name", "summary"))
         assert until(lambda part=details: part.find_elements("css selector", "tbody tr"))
@@ -288,7 +288,7 @@ def test_every_chart_has_its_table(opened, comparison):
         ("json", "unaligned.json"),
     ],
 )
-def test_downloads_hold_the_distances(opened, comparison, tmp_path, button, file):
+def test_downloads_contain_the_distances(opened, comparison, tmp_path, button, file):
     import pandas as pd
 
     behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
@@ -312,7 +312,7 @@ def test_downloads_hold_the_distances(opened, comparison, tmp_path, button, file
         assert whole["tags"]["day"] == list(DAYS.values())
 
 
-def test_the_table_is_copied(opened, comparison):
+def test_table_is_copied(opened, comparison):
     allowed = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
     opened.execute_cdp_cmd("Browser.grantPermissions", allowed)
     click(opened, by_id(opened, "copy"))
@@ -323,7 +323,7 @@ def test_the_table_is_copied(opened, comparison):
     np.testing.assert_array_equal(np.array(rows[1:])[:, 1:].astype(float), comparison.distances)
 
 
-def dressed(browser, theme, width):
+def set_appearance(browser, theme, width):
     """Show the page in a theme and at a width."""
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -332,17 +332,17 @@ def dressed(browser, theme, width):
 
 
 @pytest.fixture
-def undressed(browser):
+def reset_appearance(browser):
     yield
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-@pytest.mark.usefixtures("undressed")
+@pytest.mark.usefixtures("reset_appearance")
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser, page, axe, theme, width):
-    dressed(browser, theme, width)
+def test_axe_reports_no_serious_violation(browser, page, axe, theme, width):
+    set_appearance(browser, theme, width)
     open_page(browser, page)
     browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     time.sleep(0.2)
@@ -357,16 +357,16 @@ def test_axe_finds_nothing_serious(browser, page, axe, theme, width):
     assert serious == []
 
 
-@pytest.mark.usefixtures("undressed")
-def test_a_phone_needs_no_scrolling_sideways(browser, page):
-    dressed(browser, "light", 390)
+@pytest.mark.usefixtures("reset_appearance")
+def test_phone_width_needs_no_horizontal_scrolling(browser, page):
+    set_appearance(browser, "light", 390)
     open_page(browser, page)
     assert browser.execute_script("return document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.usefixtures("undressed")
-def test_the_theme_follows_the_system_and_the_button(browser, page):
-    dressed(browser, "dark", 1280)
+@pytest.mark.usefixtures("reset_appearance")
+def test_theme_follows_system_and_button(browser, page):
+    set_appearance(browser, "dark", 1280)
     open_page(browser, page)
 
     def paper():
@@ -381,9 +381,9 @@ def test_the_theme_follows_the_system_and_the_button(browser, page):
     assert fills(browser) == tinted
 
 
-@pytest.mark.usefixtures("undressed")
+@pytest.mark.usefixtures("reset_appearance")
 @pytest.mark.parametrize("kind", ["one", "two", "alike", "references", "no spectra", "no bound"])
-def test_every_sort_of_comparison_is_quiet(browser, clouds, tmp_path, kind):
+def test_every_kind_of_comparison_logs_nothing(browser, clouds, tmp_path, kind):
     some = dict(list(clouds.items())[:4])
     rng = np.random.default_rng(0)
     made = {
@@ -403,8 +403,8 @@ def test_every_sort_of_comparison_is_quiet(browser, clouds, tmp_path, kind):
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.usefixtures("undressed")
-def test_a_very_long_name_leaves_room_for_the_rest(browser, clouds, tmp_path):
+@pytest.mark.usefixtures("reset_appearance")
+def test_long_name_leaves_room_for_the_rest(browser, clouds, tmp_path):
     long = {"x" * 300: clouds["a"], "b": clouds["b"], "c": clouds["c"]}
     ua.compare(long, n_eigenvalues=20).report(tmp_path / "report.html")
     open_page(browser, tmp_path / "report.html")
@@ -428,7 +428,7 @@ def many(request, tmp_path_factory):
     return request.param, path
 
 
-def test_many_datasets_are_small_and_quick(browser, many):
+def test_many_datasets_give_a_small_and_fast_page(browser, many):
     count, path = many
     assert path.stat().st_size < {40: 6e6, 200: 15e6}[count]
     painted = []
@@ -441,7 +441,7 @@ def test_many_datasets_are_small_and_quick(browser, many):
     assert browser.get_log("browser") == []
     focus(browser, by_id(browser, "heatmap"))
     press(by_id(browser, "heatmap"), "ARROW_RIGHT", "ENTER")
-    assert "apart" in by_id(browser, "pair-words").text
+    assert "distance between" in by_id(browser, "pair-words").text
 
 
 def spectra_colours(browser):
@@ -450,7 +450,7 @@ def spectra_colours(browser):
 
 
 @pytest.mark.parametrize("n", [5, 9])
-def test_spectra_differ_where_a_tag_does_not(browser, tmp_path, n):
+def test_spectra_have_own_colours_where_the_tag_is_constant(browser, tmp_path, n):
     rng = np.random.default_rng(0)
     clouds = {f"s{i}": rng.normal(size=(60, 1 + i)) for i in range(n)}
     tags = {"site": ["A"] * n}
@@ -462,7 +462,7 @@ def test_spectra_differ_where_a_tag_does_not(browser, tmp_path, n):
     assert not by_id(browser, "spectra-legend").text
 
 
-def test_paths_that_each_dataset_has_its_own_of_are_not_the_first_colours(browser, tmp_path):
+def test_unique_text_is_not_the_default_colouring(browser, tmp_path):
     rng = np.random.default_rng(0)
     for i in range(3):
         np.save(tmp_path / f"s{i}.npy", rng.normal(size=(60, 1 + i)))

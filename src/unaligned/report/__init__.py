@@ -1,4 +1,4 @@
-"""From a comparison to one HTML file that needs nothing else."""
+"""A comparison as one HTML file without dependencies."""
 
 from .page import write_report
 

@@ -1,4 +1,4 @@
-"""What a report shows, worked out once: order, groups, maps, correlations."""
+"""The content of a report, computed once: order, groups, maps, correlations."""
 
 from __future__ import annotations
 
@@ -17,18 +17,6 @@ from ..result import Comparison
 from ..spectra.signature import Signature
 from ..tags import Tag
 
-MAPS = ("mds", "diffusion")
-_MOST_GROUPS = 8
-_CLEAR = 0.5  # mean silhouette from which groups are spoken of (Kaufman and Rousseeuw, 1990)
-
-
-class Size(NamedTuple):
-    """How large a dataset is."""
-
-    name: str
-    n_samples: int
-    n_features: int
-
 
 class Groups(NamedTuple):
     """A cut of the tree: the number of the group of each dataset, counted from 0."""
@@ -39,7 +27,7 @@ class Groups(NamedTuple):
 
 
 class Correlation(NamedTuple):
-    """How distances agree with differences of a number."""
+    """Correlation of distances with differences of a number."""
 
     tag: str
     pearson: float
@@ -48,7 +36,7 @@ class Correlation(NamedTuple):
 
 
 class Map(NamedTuple):
-    """Coordinates (n, 2), and how their distances correlate with the ones they stand for."""
+    """Coordinates (n, 2), and the correlation of their distances with the true ones."""
 
     method: str
     places: FloatArray
@@ -57,23 +45,18 @@ class Map(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """A comparison with its tags, and all that follows from it."""
+    """A comparison with its tags, and everything derived from it."""
 
     comparison: Comparison
     tags: Sequence[Tag] = ()
 
     @cached_property
     def signatures(self) -> list[tuple[str, Signature]]:
-        """All signatures with their names, the references' behind the datasets'."""
+        """All signatures with their names, those of the references last."""
         found = self.comparison.signatures.items()
         if self.comparison.is_square:
             return [*found]
         return [*found, *self.comparison.reference_signatures.items()]
-
-    @property
-    def sizes(self) -> list[Size]:
-        """The sizes, where signatures know them."""
-        return [Size(name, s.n_samples, s.n_features) for name, s in self.signatures]
 
     @property
     def bound_kinds(self) -> str:
@@ -82,17 +65,17 @@ class Content:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all distances are numbers."""
+        """Whether all distances are finite."""
         return bool(np.isfinite(self.comparison.distances).all())
 
     @cached_property
     def square(self) -> FloatArray:
-        """The distances, made symmetric as `embed` and `linkage` do."""
+        """The distances, made symmetric as in `embed` and `linkage`."""
         return symmetrised(self.comparison.distances)
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The rows and the columns of all pairs, each pair once."""
+        """The rows and columns of all pairs, each pair once."""
         n, m = self.comparison.distances.shape
         if not self.comparison.is_square:
             i, j = np.divmod(np.arange(n * m), m)
@@ -103,26 +86,20 @@ class Content:
         return i, j
 
     @property
-    def pairs(self) -> FloatArray:
-        """Row, column and distance of each pair, (n_pairs, 3)."""
-        i, j = self.places
-        return np.column_stack([i, j, self.comparison.distances[i, j]])
-
-    @property
-    def pair_bounds(self) -> FloatArray:
-        """The error bound of each pair, in the same order."""
-        bounds: FloatArray = self.comparison.error_bounds[self.places]
-        return bounds
+    def pair_distances(self) -> FloatArray:
+        """The distance of each pair, (n_pairs,)."""
+        distances: FloatArray = self.comparison.distances[self.places]
+        return distances
 
     @cached_property
     def linkage(self) -> FloatArray | None:
-        """The tree of average linkage, (n - 1, 4), where there is one."""
+        """The tree of average linkage, (n - 1, 4), if there is one."""
         enough = self.comparison.is_square and len(self.comparison.names) > 1 and self.is_finite
         return self.comparison.linkage() if enough else None
 
     @cached_property
     def order(self) -> list[int]:
-        """The datasets as the leaves of the tree stand, or as they came."""
+        """The datasets in the order of the leaves of the tree, or as given."""
         from scipy.cluster.hierarchy import leaves_list
 
         if self.linkage is None:
@@ -131,7 +108,10 @@ class Content:
 
     @cached_property
     def groups(self) -> Groups | None:
-        """The cut of the tree with the best silhouette, where it separates clearly."""
+        """The cut of the tree with the best mean silhouette, if that is at least 0.5.
+
+        The threshold is that of Kaufman and Rousseeuw (1990) for a reasonable structure.
+        """
         from scipy.cluster.hierarchy import fcluster
         from sklearn.metrics import silhouette_score
 
@@ -139,45 +119,37 @@ class Content:
         if self.linkage is None or n < 4 or not self.square.any():
             return None
         best: Groups | None = None
-        for count in range(2, min(_MOST_GROUPS, n - 1) + 1):
+        for count in range(2, min(8, n - 1) + 1):
             labels = fcluster(self.linkage, count, criterion="maxclust")
-            if not 2 <= len(set(labels)) < n:
+            seen = dict.fromkeys(labels[i] for i in self.order)
+            if not 2 <= len(seen) < n:
                 continue
             score = float(silhouette_score(self.square, labels, metric="precomputed"))
             if best is None or score > best.silhouette:
-                best = Groups(self._in_order(labels), len(set(labels)), score)
-        return best if best is not None and best.silhouette >= _CLEAR else None
-
-    def _in_order(self, labels: Sequence[int]) -> tuple[int, ...]:
-        """Return labels that count from 0 along the tree."""
-        seen = dict.fromkeys(labels[i] for i in self.order)
-        numbers = {label: k for k, label in enumerate(seen)}
-        return tuple(numbers[label] for label in labels)
+                numbers = {label: k for k, label in enumerate(seen)}  # 0, 1, … along the tree
+                best = Groups(tuple(numbers[label] for label in labels), len(seen), score)
+        return best if best is not None and best.silhouette >= 0.5 else None
 
     @cached_property
     def maps(self) -> list[Map]:
-        """The maps, where there are at least three datasets."""
+        """The maps of three or more datasets, by each method."""
+        from scipy.spatial.distance import pdist, squareform
+
         n = len(self.comparison.names)
         if not self.comparison.is_square or n < 3 or not self.is_finite or not self.square.any():
             return []
-        found = []
-        for method in MAPS:
+        found, true = [], squareform(self.square, checks=False)
+        for method in ("mds", "diffusion"):
             places = self.comparison.embed(method, 2)
-            found.append(Map(method, places, self._agreement(places)))
+            drawn = pdist(places)
+            varies = np.ptp(drawn) > 0 and np.ptp(true) > 0
+            agreement = float(np.corrcoef(drawn, true)[0, 1]) if varies else float("nan")
+            found.append(Map(method, places, agreement))
         return found
-
-    def _agreement(self, places: FloatArray) -> float:
-        from scipy.spatial.distance import pdist
-
-        i, j = np.triu_indices(len(places), k=1)
-        drawn, true = pdist(places), self.square[i, j]
-        if np.ptp(drawn) == 0 or np.ptp(true) == 0:
-            return float("nan")
-        return float(np.corrcoef(drawn, true)[0, 1])
 
     @cached_property
     def correlations(self) -> list[Correlation]:
-        """How distances agree with each numeric tag that three datasets or more have."""
+        """The correlation with each numeric tag that three or more datasets have."""
         if not self.comparison.is_square or not self.is_finite:
             return []
         found = []
@@ -189,17 +161,18 @@ class Content:
             try:
                 pearson, spearman = (correlate(block, values, how) for how in CORRELATIONS)
             except InputError:
-                continue  # all numbers or all distances are equal: there is none
+                continue  # undefined: all numbers or all distances are equal
             n_pairs = len(known) * (len(known) - 1) // 2
             found.append(Correlation(tag.name, pearson, spearman, n_pairs))
         return found
 
     @cached_property
-    def size_agreement(self) -> float | None:
-        """The rank correlation of distances with differences of log sizes, where it exists."""
-        if not self.comparison.is_square or len(self.sizes) < 4 or not self.is_finite:
+    def size_correlation(self) -> float | None:
+        """The rank correlation of distances with differences of log sizes, if defined."""
+        if not self.comparison.is_square or len(self.signatures) < 4 or not self.is_finite:
             return None
         try:
-            return correlate(self.square, np.log([s.n_samples for s in self.sizes]), "spearman")
+            sizes = [s.n_samples for _, s in self.signatures]
+            return correlate(self.square, np.log(sizes), "spearman")
         except InputError:
             return None

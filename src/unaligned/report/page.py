@@ -1,4 +1,4 @@
-"""One HTML file: the words by Python, the charts by the script inside it."""
+"""One HTML file: the text by Python, the charts by the script inside it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,159 @@ from ..errors import InputTypeError, counted
 from ..figures import COLOURS
 from ..io.archive import write_text
 from ..result import Comparison
-from ..tags import Tag, metadata_tags, read_tags
+from ..tags import metadata_tags, read_tags
 from .content import Content
-from .summary import assurances, cautions, findings, number
+from .summary import cautions, findings, number, passed_checks
 
-_SHADES = 64
+SUFFIXES = (".html", ".htm")
+# In the order in which they are joined to one script.
+_SCRIPTS = [
+    "base",
+    "chart",
+    "interaction",
+    "heatmap",
+    "map",
+    "spectra",
+    "pair",
+    "correlation",
+    "tables",
+    "main",
+]
+
+
+def write_report(
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    tags: Any = None,
+    command: str | None = None,
+) -> None:
+    """Write the report of a comparison; see `Comparison.report`.
+
+    O(n³) time for n datasets (the maps). About 21 bytes per distance and 16 per eigenvalue.
+    """
+    for name, value in (("title", title), ("command", command)):
+        if value is not None and not isinstance(value, str):
+            raise InputTypeError(f"{name}={value!r} must be text, not {_check.shape_of(value)}.")
+    _check.suffix_of("path", path, SUFFIXES)
+    if tags is not None:
+        shown = read_tags(tags, comparison.names)
+    else:
+        own = metadata_tags(comparison.metadata, comparison.names)
+        shown = [tag for tag in own if not tag.is_constant]
+    if title is None or not title:
+        n, m = comparison.distances.shape
+        against = " compared" if comparison.is_square else f" against {counted(m, 'reference')}"
+        title = f"{counted(n, 'dataset')}{against}"
+    page = _page(Content(comparison, shown), title, command)
+    # File names may contain lone surrogates, which UTF-8 cannot encode.
+    write_text(path, page.encode("utf-8", "replace").decode())
+
+
+def _page(content: Content, title: str, command: str | None) -> str:
+    style = _asset("style.css")
+    parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'  # one closed scope
+    limits = cautions(content)
+    if command:  # options as they are typed in a shell
+        option = re.compile(r'<code>(\w+)="(\w+)"</code>')
+        limits = [option.sub(r"<code>--\1 \2</code>", limit) for limit in limits]
+        limits = [limit.replace("<code>tol</code>", "<code>--tol</code>") for limit in limits]
+    checks = passed_checks(content)
+    if not limits:
+        checks.insert(0, "No problems were found. The checks that passed:")
+    fields = {
+        "title": html.escape(title),
+        # The page may run its own script and fetch nothing.
+        "policy": f"default-src 'none'; img-src data:; script-src {_hash(script)}; "
+        f"style-src {_hash(style)}; base-uri 'none'; form-action 'none'",
+        "subtitle": _subtitle(content),
+        "findings": _list(findings(content)),
+        "cautions": _list(limits),
+        "checks": _list(checks),
+        "recipe": _terms(_recipe(content)),
+        "versions": _terms(_versions(content)),
+        "command": html.escape(command or _call(content.comparison)),
+        "made_by": "Command" if command else "In Python",
+        "data": embedded(payload(content, title)),
+        "style": style,
+        "script": script,
+    }
+    # In one pass, so that text that was filled in is not searched again.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], _asset("template.html"))
+
+
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return "".join(f"<li>{sentence}</li>" for sentence in sentences)
+
+
+def _terms(terms: dict[str, str]) -> str:
+    return "".join(
+        f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
+        for term, value in terms.items()
+    )
+
+
+def _subtitle(content: Content) -> str:
+    parts = [html.escape(_distance(content.comparison))]
+    if content.signatures:
+        first = content.signatures[0][1]
+        parts += [f"K = {first.n_eigenvalues}", f"γ = {number(first.recipe.gamma)}"]
+    return " · ".join(parts)
+
+
+def _distance(comparison: Comparison) -> str:
+    name, distance = comparison.distance_name, comparison.distance
+    return f"{name} distance" if distance is None else f"{name}: {distance.summary}"
+
+
+def _settings(comparison: Comparison) -> dict[str, Any]:
+    """Return the options of the comparison that were set."""
+    settings = {**comparison.options, **comparison.preparation}
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _recipe(content: Content) -> dict[str, str]:
+    terms = {"distance": _distance(content.comparison)}
+    for key, value in _settings(content.comparison).items():
+        terms[key] = ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    if content.signatures:
+        solvers = sorted({s.spectrum.solver for _, s in content.signatures})
+        terms |= {"solvers used": ", ".join(solvers), "error bounds": content.bound_kinds}
+    return {**terms, "root seed": str(content.comparison.seed)}
+
+
+def _versions(content: Content) -> dict[str, str]:
+    """Return the versions of the report, and of the signatures if they differ."""
+    from .. import __version__
+
+    versions = {"unaligned": __version__}
+    versions |= {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    older = {s.recipe.version for _, s in content.signatures} - {"", __version__}
+    if older:
+        versions["signatures made by unaligned"] = ", ".join(sorted(older))
+    return {**versions, "Python": platform.python_version(), "system": platform.system()}
+
+
+def _call(comparison: Comparison) -> str:
+    """Return the call that repeats this comparison of the same datasets."""
+    options = [f"{key}={value!r}" for key, value in _settings(comparison).items()]
+    against = "datasets" if comparison.is_square else "datasets, references"
+    arguments = [f"distance={comparison.distance_name!r}", *options, f"rng={comparison.seed}"]
+    return f"unaligned.compare(\n    {against},\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
 def embedded(data: Any) -> str:
-    r"""Return JSON that no HTML parser can leave: `<`, `>` and `&` are escaped.
+    r"""Return JSON that cannot end an HTML element: `<`, `>` and `&` are escaped.
 
     Examples
     --------
@@ -38,14 +182,16 @@ def embedded(data: Any) -> str:
     {"name":"\u003c/script\u003e"}
     """
     text = json.dumps(jsonable(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
+    return re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def payload(content: Content, title: str) -> dict[str, Any]:
-    """Return all that the script draws; arrays as base64, exact and half as long as digits."""
+    """Return the data of the script; arrays as base64, exact and half as long as digits."""
+    import matplotlib as mpl
+    from matplotlib.colors import to_hex
+
     comparison = content.comparison
+    settings = {**comparison.options, **comparison.preparation, "seed": comparison.seed}
     return {
         "title": title,
         "distance": comparison.distance_name,
@@ -59,26 +205,21 @@ def payload(content: Content, title: str) -> dict[str, Any]:
         "order": content.order,
         "tree": [] if content.linkage is None else content.linkage[:, :3],
         "groups": None if content.groups is None else content.groups.labels,
-        "maps": [
-            {"method": m.method, "places": m.places, "agreement": m.agreement}
-            for m in content.maps
-        ],
+        "maps": [found._asdict() for found in content.maps],
         "tags": [
             {"name": t.name, "numeric": t.is_numeric, "values": t.values, "groups": t.groups}
             for t in content.tags
         ],
         "correlations": [found._asdict() for found in content.correlations],
-        "spectra": _spectra(content),
-        "recipe": _recipe_payload(content),
+        "spectra": _spectra(content) if content.signatures else None,
+        "recipe": {key: repr(value) for key, value in settings.items()},
         "colours": COLOURS,
-        "shades": _shades(),
+        # The colour map of the figures in 64 steps, one of which the eye does not see.
+        "shades": [to_hex(shade) for shade in mpl.colormaps["viridis"](np.linspace(0, 1, 64))],
     }
 
 
-def _spectra(content: Content) -> dict[str, Any] | None:
-    """Return all spectra, or None where the distance has none."""
-    if not content.signatures:
-        return None
+def _spectra(content: Content) -> dict[str, Any]:
     signatures = [s for _, s in content.signatures]
     return {
         "names": [name for name, _ in content.signatures],
@@ -100,193 +241,5 @@ def _spectra(content: Content) -> dict[str, Any] | None:
     }
 
 
-def _recipe_payload(content: Content) -> dict[str, str]:
-    comparison = content.comparison
-    options = {key: repr(value) for key, value in comparison.options.items()}
-    prepared = {key: repr(value) for key, value in comparison.preparation.items()}
-    return {**options, **prepared, "seed": repr(comparison.seed)}
-
-
 def _packed(values: FloatArray, dtype: str = "<f8") -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode()
-
-
-def _shades() -> list[str]:
-    """Return viridis as hex colours: the same map as in the figures for papers."""
-    import matplotlib as mpl
-    from matplotlib.colors import to_hex
-
-    return [to_hex(colour) for colour in mpl.colormaps["viridis"](np.linspace(0, 1, _SHADES))]
-
-
-# In the order in which they are joined to one script.
-_SCRIPTS = (
-    "base.js",
-    "chart.js",
-    "steered.js",
-    "heatmap.js",
-    "map.js",
-    "spectra.js",
-    "pair.js",
-    "correlation.js",
-    "tables.js",
-    "main.js",
-)
-SUFFIXES = (".html", ".htm")
-_NO_CAUTION = "Nothing stood out; what was checked stands below."
-_PACKAGES = ("unaligned", "numpy", "scipy", "scikit-learn")
-
-
-def write_report(
-    comparison: Comparison,
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    tags: Any = None,
-    command: str | None = None,
-) -> None:
-    """Write the report of a comparison; see `Comparison.report`.
-
-    O(n³) time for n datasets (the maps). About 21 bytes for each distance and 16 for each
-    eigenvalue.
-    """
-    for name, value in (("title", title), ("command", command)):
-        if value is not None and not isinstance(value, str):
-            raise InputTypeError(f"{name}={value!r} must be text, not {_check.shape_of(value)}.")
-    _check.suffix_of("path", path, SUFFIXES)
-    content = Content(comparison, _tags(comparison, tags))
-    page = _page(content, title or _title(comparison), command)
-    # Names of files may hold halves of characters, which no file of text can.
-    write_text(path, page.encode("utf-8", "replace").decode())
-
-
-def _tags(comparison: Comparison, tags: Any) -> list[Tag]:
-    """Return the tags that were given, or those of the metadata that tell datasets apart."""
-    if tags is not None:
-        return read_tags(tags, comparison.names)
-    own = metadata_tags(comparison.metadata, comparison.names)
-    return [tag for tag in own if not tag.is_constant]
-
-
-def _title(comparison: Comparison) -> str:
-    n, m = comparison.distances.shape
-    datasets = counted(n, "dataset")
-    if comparison.is_square:
-        return f"{datasets} compared"
-    return f"{datasets} against {counted(m, 'reference')}"
-
-
-def _page(content: Content, title: str, command: str | None) -> str:
-    style, script = _asset("style.css"), _script()
-    careful = [_typed(told) if command else told for told in cautions(content)]
-    parts = {
-        "title": html.escape(title),
-        "policy": _policy(style, script),
-        "subtitle": _subtitle(content),
-        "findings": _list(findings(content)),
-        "cautions": _list(careful),
-        "assurances": _list([*([] if careful else [_NO_CAUTION]), *assurances(content)]),
-        "recipe": _terms(_recipe(content)),
-        "versions": _terms(_versions(content)),
-        "command": html.escape(command or _call(content.comparison)),
-        "made_by": "Command" if command else "In Python",
-        "data": embedded(payload(content, title)),
-        "style": style,
-        "script": script,
-    }
-    # In one pass, so that what was filled in is never looked at again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("template.html"))
-
-
-def _typed(sentence: str) -> str:
-    """Return a sentence with the options of Python as they are typed in a shell."""
-    found = re.sub(r'<code>(\w+)="(\w+)"</code>', r"<code>--\1 \2</code>", sentence)
-    return found.replace("<code>tol</code>", "<code>--tol</code>")
-
-
-def _asset(name: str) -> str:
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
-
-
-def _script() -> str:
-    """Return the parts of the script in one closed scope, so that they see each other only."""
-    parts = "\n".join(_asset(name) for name in _SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
-
-
-def _policy(style: str, script: str) -> str:
-    """Return a policy under which the page can run its own script and fetch nothing at all."""
-    return (
-        f"default-src 'none'; img-src data:; script-src {_hash(script)}; "
-        f"style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
-
-
-def _subtitle(content: Content) -> str:
-    comparison = content.comparison
-    parts = [f"{html.escape(comparison.distance_name)} distance"]
-    if comparison.distance is not None:
-        parts = [f"{html.escape(comparison.distance_name)}: {comparison.distance.summary}"]
-    if content.signatures:
-        first = content.signatures[0][1]
-        parts += [f"K = {first.n_eigenvalues}", f"γ = {number(first.recipe.gamma)}"]
-    return " · ".join(parts)
-
-
-def _list(sentences: Iterable[str]) -> str:
-    return "".join(f"<li>{sentence}</li>" for sentence in sentences)
-
-
-def _terms(terms: dict[str, str]) -> str:
-    return "".join(
-        f"<div><dt>{html.escape(term)}</dt><dd>{html.escape(value)}</dd></div>"
-        for term, value in terms.items()
-    )
-
-
-def _recipe(content: Content) -> dict[str, str]:
-    comparison = content.comparison
-    terms = {"distance": comparison.distance_name}
-    if comparison.distance is not None:
-        terms["distance"] += f": {comparison.distance.summary}"
-    settings = {**comparison.options, **comparison.preparation}
-    terms |= {key: _told(value) for key, value in settings.items() if value is not None}
-    if content.signatures:
-        solvers = sorted({s.spectrum.solver for _, s in content.signatures})
-        terms |= {"solvers that ran": ", ".join(solvers), "error bounds": content.bound_kinds}
-    return {**terms, "root seed": str(comparison.seed)}
-
-
-def _told(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
-
-
-def _versions(content: Content) -> dict[str, str]:
-    """Return what the report was made with, and what the signatures were, if that differs."""
-    versions = {name: _version(name) for name in _PACKAGES}
-    made = {s.recipe.version for _, s in content.signatures} - {"", versions["unaligned"]}
-    if made:
-        versions["signatures made by unaligned"] = ", ".join(sorted(made))
-    return {**versions, "Python": platform.python_version(), "system": platform.system()}
-
-
-def _version(package: str) -> str:
-    if package == "unaligned":
-        from .. import __version__
-
-        return __version__
-    return metadata.version(package)
-
-
-def _call(comparison: Comparison) -> str:
-    """Return the call that makes this comparison of the same datasets again."""
-    given = {**comparison.options, **comparison.preparation}
-    options = [f"{key}={value!r}" for key, value in given.items() if value is not None]
-    against = "datasets" if comparison.is_square else "datasets, references"
-    arguments = [f"distance={comparison.distance_name!r}", *options, f"rng={comparison.seed}"]
-    return f"unaligned.compare(\n    {against},\n    " + ",\n    ".join(arguments) + ",\n)"

@@ -1,7 +1,6 @@
-"""What a comparison says, in words: findings, and what to be careful about.
+"""The sentences of the summary: findings, cautions, and checks that passed.
 
-Sentences are HTML. Names come from outside and go through `name`, which escapes them; all other
-text is ours.
+Sentences are HTML. Names come from outside and are escaped by `name`; all other text is ours.
 """
 
 from __future__ import annotations
@@ -12,18 +11,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from .._check import FloatArray
-from ..result import Comparison
 from .content import Content
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_SURE = 0.1  # of a distance: a bound up to this does not change what it says
-_LONG = 24  # signs from which a name may be broken into lines
-_MANY = 6  # names in a sentence before it says how many more there are
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def name(text: str) -> str:
-    """Return a dataset's name as HTML that can only be text."""
-    long = " class='long'" if len(text) > _LONG else ""
+    """Return a dataset's name as escaped HTML; long ones may be broken into lines."""
+    long = " class='long'" if len(text) > 24 else ""
     return f"<bdi{long}>{html.escape(text)}</bdi>"
 
 
@@ -34,163 +29,143 @@ def number(value: float) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
     mantissa, _, exponent = f"{value:.1e}".partition("e")
-    mantissa = mantissa.replace("-", "\N{MINUS SIGN}")
-    power = "10" + str(int(exponent)).translate(_RAISED)
-    return power if mantissa == "1.0" else f"{mantissa}·{power}"
+    power = "10" + str(int(exponent)).translate(_SUPERSCRIPT)
+    return power if mantissa == "1.0" else f"{mantissa}·{power}".replace("-", "\N{MINUS SIGN}")
 
 
 def findings(content: Content) -> list[str]:
-    """Return the sentences that say what was found."""
+    """Return the main results."""
     comparison = content.comparison
-    pairs = content.pairs
-    if not pairs.size:
-        return ["There is one dataset, so there is nothing to compare it with."]
+    if not content.pair_distances.size:
+        return ["There is only one dataset, and nothing to compare it with."]
     if not content.is_finite:
-        return ["Some distances are not finite numbers; see the table."]
-    sentences = [*_extremes(comparison, pairs)]
+        return ["Some distances are not finite; see the table."]
+    sentences = _extremes(content)
     if comparison.is_square:
-        sentences += [*_groups(content), *_loner(content)]
-    else:
-        sentences += _aggregates(comparison)
-    return [*sentences, *_correlations(content)]
+        sentences += [*_groups(content), *_isolated(content)]
+    elif min(comparison.distances.shape) > 1:
+        means = comparison.aggregate("mean")
+        sentences.append(
+            f"On average over the references, {name(str(means.idxmin()))} is nearest to them "
+            f"({number(means.min())}) and {name(str(means.idxmax()))} farthest "
+            f"({number(means.max())})."
+        )
+    for found in content.correlations:
+        pearson, spearman = (
+            f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+            for value in (found.pearson, found.spearman)
+        )
+        sentences.append(
+            f"Distances and differences of {name(found.tag)} correlate at {pearson} (Pearson; "
+            f"{spearman} by rank) over {found.n_pairs} pairs."
+        )
+    return sentences
 
 
-def _extremes(comparison: Comparison, pairs: FloatArray) -> Iterable[str]:
-    places = [(int(i), int(j)) for i, j, _ in pairs]
-    values = pairs[:, 2]
+def _extremes(content: Content) -> list[str]:
+    values, (rows, columns) = content.pair_distances, content.places
+
+    def pair(k: int) -> str:
+        first = content.comparison.names[rows[k]]
+        return f"{name(first)} and {name(content.comparison.reference_names[columns[k]])}"
+
     low, high = int(values.argmin()), int(values.argmax())
-    if len(places) == 1:
-        yield f"{_pair(comparison, places[0])} are {number(values[0])} apart."
-        return
+    if len(values) == 1:
+        return [f"The distance between {pair(0)} is {number(values[0])}."]
     if values[low] == values[high]:
-        yield f"All {len(places)} pairs are {number(values[0])} apart."
-        return
-    yield (
-        f"Closest are {_pair(comparison, places[low])} ({number(values[low])}); farthest apart "
-        f"are {_pair(comparison, places[high])} ({number(values[high])})."
-    )
-    yield f"Half of the {len(places)} distances are below {number(float(np.median(values)))}."
-
-
-def _pair(comparison: Comparison, place: tuple[int, int]) -> str:
-    i, j = place
-    return f"{name(comparison.names[i])} and {name(comparison.reference_names[j])}"
+        return [f"All {len(values)} distances are {number(values[0])}."]
+    return [
+        f"Closest are {pair(low)} ({number(values[low])}); farthest apart are {pair(high)} "
+        f"({number(values[high])}).",
+        f"The median of the {len(values)} distances is {number(float(np.median(values)))}.",
+    ]
 
 
 def _groups(content: Content) -> Iterable[str]:
     names, groups = content.comparison.names, content.groups
-    if groups is None:
-        if len(names) >= 4:
-            yield (
-                "The datasets do not fall into clear groups: no cut of the tree separates them "
-                "well (mean silhouette below 0.5)."
+    if groups is not None:
+        members = [
+            _listed(
+                [n for n, g in zip(names, groups.labels, strict=True) if g == k],
+                most=6 if len(names) <= 12 else 2,
             )
-        return
-    most = _MANY if len(names) <= 12 else 2
-    members = [
-        _listed([n for n, g in zip(names, groups.labels, strict=True) if g == k], most)
-        for k in range(groups.n_groups)
-    ]
-    yield (
-        f"The tree falls into {groups.n_groups} groups (mean silhouette {groups.silhouette:.2f}): "
-        f"{'; '.join(members)}."
-    )
+            for k in range(groups.n_groups)
+        ]
+        yield (
+            f"The datasets form {groups.n_groups} groups (mean silhouette "
+            f"{groups.silhouette:.2f}): {'; '.join(members)}."
+        )
+    elif len(names) >= 4:
+        yield (
+            "The datasets form no clear groups: no cut of the tree separates them well (mean "
+            "silhouette below 0.5)."
+        )
 
 
-def _loner(content: Content) -> Iterable[str]:
-    """Say which dataset stands apart: twice as far from its nearest as the others are."""
+def _isolated(content: Content) -> Iterable[str]:
+    """Name the dataset whose nearest neighbour is twice as far as is usual."""
     square = content.square + np.diag(np.full(len(content.square), np.inf))
     nearest = square.min(axis=1)
-    if nearest.size < 4:
-        return
-    far = int(nearest.argmax())
-    if nearest[far] > 2 * np.median(nearest):
+    far, usual = int(nearest.argmax()), float(np.median(nearest))
+    if nearest.size >= 4 and nearest[far] > 2 * usual:
         names = content.comparison.names
         yield (
-            f"{name(names[far])} stands apart: even its nearest, "
-            f"{name(names[int(square[far].argmin())])}, is {number(nearest[far])} away, where "
-            f"{number(float(np.median(nearest)))} is usual."
+            f"{name(names[far])} is isolated: the distance to its nearest neighbour, "
+            f"{name(names[int(square[far].argmin())])}, is {number(nearest[far])}; the median "
+            f"over all datasets is {number(usual)}."
         )
-
-
-def _aggregates(comparison: Comparison) -> list[str]:
-    if len(comparison.names) < 2 or len(comparison.reference_names) < 2:
-        return []
-    means = comparison.aggregate("mean")
-    return [
-        f"On average over the references, {name(str(means.idxmin()))} is nearest to them "
-        f"({number(means.min())}) and {name(str(means.idxmax()))} farthest "
-        f"({number(means.max())})."
-    ]
-
-
-def _correlations(content: Content) -> Iterable[str]:
-    for found in content.correlations:
-        yield (
-            f"Distances and differences of {name(found.tag)} correlate at "
-            f"{_signed(found.pearson)} (Pearson; {_signed(found.spearman)} by rank) over "
-            f"{found.n_pairs} pairs."
-        )
-
-
-def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def cautions(content: Content) -> list[str]:
-    """Return the sentences that say what to be careful about."""
+    """Return the limitations of the results."""
     return [
-        *_small(content),
-        *_unequal(content),
-        *_left_out(content),
-        *_same_data(content),
+        *_sizes(content),
+        *_dropped_rows(content),
+        *_duplicates(content),
         *_below_gamma(content),
         *_bounds(content),
     ]
 
 
-def _small(content: Content, least: int = 200) -> Iterable[str]:
-    small = [s.name for s in content.sizes if s.n_samples < least]
+def _sizes(content: Content) -> Iterable[str]:
+    sizes = [(s.n_samples, n) for n, s in content.signatures]
+    small = [n for size, n in sizes if size < 200]
     if small:
         yield (
-            f"Fewer than {least} samples: {_who(small, content)}. Spectra of so few points vary "
-            "much from one sample to the next, and so do their distances."
+            f"Fewer than 200 samples: {_who(small, content)}. Spectra of few points vary much "
+            "from sample to sample, and so do their distances."
         )
-
-
-def _unequal(content: Content, ratio: float = 1.5) -> Iterable[str]:
-    sizes = np.array([s.n_samples for s in content.sizes], dtype=float)
-    if sizes.size < 2 or sizes.max() <= ratio * sizes.min():
+    if not sizes or max(sizes)[0] <= 1.5 * min(sizes)[0]:
         return
-    small, large = content.sizes[int(sizes.argmin())], content.sizes[int(sizes.argmax())]
-    told = (
-        f"Sample sizes differ up to {sizes.max() / sizes.min():.2g}-fold: {name(small.name)} has "
-        f"{small.n_samples:,}, {name(large.name)} {large.n_samples:,}. Part of each distance "
-        'comes from size alone; <code>subsample="common"</code> takes it out.'
+    (few, least), (many, most) = min(sizes), max(sizes)
+    sentence = (
+        f"Sample sizes differ by a factor of up to {many / few:.2g}: {name(least)} has {few:,}, "
+        f"{name(most)} {many:,}. Part of each distance is due to size alone; "
+        '<code>subsample="common"</code> removes it.'
     )
-    agreement = content.size_agreement
-    if agreement is not None and agreement > 0.5:
-        told += (
-            f" Here distances go along with differences of size (rank correlation "
-            f"{agreement:.2f})."
+    correlation = content.size_correlation
+    if correlation is not None and correlation > 0.5:
+        sentence += (
+            f" Distances correlate with differences of size (rank correlation {correlation:.2f})."
         )
-    yield told
+    yield sentence
 
 
-def _left_out(content: Content) -> Iterable[str]:
-    for what, key in (
+def _dropped_rows(content: Content) -> Iterable[str]:
+    for why, key in (
         ("dropped for missing values", "rows_dropped"),
-        ("set aside as outliers", "rows_set_aside"),
+        ("excluded as outliers", "rows_set_aside"),
     ):
-        counts = {n: _how_many(s.stats.get(key, 0)) for n, s in content.signatures}
-        hit = {n: count for n, count in counts.items() if count}
-        if hit:
-            most = max(hit, key=lambda n: hit[n])
-            yield f"Rows were {what}, most of them of {name(most)}: {hit[most]:,}."
+        # Stored as a count, or as the rows themselves.
+        stored = {n: s.stats.get(key, 0) for n, s in content.signatures}
+        counts = {n: v if isinstance(v, int) else len(v) for n, v in stored.items()}
+        if any(counts.values()):
+            most = max(counts, key=counts.__getitem__)
+            yield f"Rows were {why}, most of them of {name(most)}: {counts[most]:,}."
 
 
-def _same_data(content: Content) -> Iterable[str]:
-    """Say which names stand for the same data; such a collection is smaller than it looks."""
+def _duplicates(content: Content) -> Iterable[str]:
+    """Name the datasets with the same data."""
     if not content.comparison.is_square:
         return
     holders: dict[str, list[str]] = {}
@@ -201,85 +176,79 @@ def _same_data(content: Content) -> Iterable[str]:
             yield f"The same data under several names: {_listed(names)}."
 
 
-def _how_many(stored: int | Sequence[int]) -> int:
-    """Return a number of rows: stored as such, or as the rows themselves."""
-    return stored if isinstance(stored, int) else len(stored)
-
-
 def _below_gamma(content: Content) -> Iterable[str]:
-    signatures = content.signatures
-    below = {n: int((s.eigenvalues < s.recipe.gamma).sum()) for n, s in signatures}
+    below = {n: int((s.eigenvalues < s.recipe.gamma).sum()) for n, s in content.signatures}
     hit = [n for n, count in below.items() if count]
-    if not hit:
-        return
-    first = signatures[0][1]
-    most = max(below, key=lambda n: below[n])
-    yield (
-        f"γ = {number(first.recipe.gamma)} is above the smallest of the K = {first.n_eigenvalues} "
-        f"eigenvalues of {_who(hit, content)}; most of all of {name(most)}, where {below[most]} "
-        "lie below it. They count as γ: there the distance no longer sees the spectrum, only how "
-        "many eigenvalues are left."
-    )
+    if hit:
+        first = content.signatures[0][1]
+        most = max(below, key=below.__getitem__)
+        yield (
+            f"γ = {number(first.recipe.gamma)} is above the smallest of the "
+            f"K = {first.n_eigenvalues} eigenvalues of {_who(hit, content)}; {name(most)} has the "
+            f"most below it, {below[most]}. They count as γ: there the distance depends only on "
+            "the number of eigenvalues above γ."
+        )
 
 
 def _bounds(content: Content) -> Iterable[str]:
-    distances, bounds = _apart(content)
+    distances, bounds = _nonzero(content)
     if not distances.size:
         return
     largest, smallest = float(np.max(bounds)), float(distances.min())
     if np.isnan(bounds).all():
-        yield "This distance has no error bound: how exact the numbers are is not known."
+        yield "This distance has no error bound: the accuracy is not known."
     elif not np.isfinite(largest):
         yield (
-            "Some spectra have no error bound, since their affinity is not positive "
-            "semi-definite: how exact those distances are is not known."
+            "Some spectra have no error bound, because their affinity is not positive "
+            "semi-definite: the accuracy of those distances is not known."
         )
-    elif largest > _SURE * smallest:
-        doubtful = int((bounds > _SURE * distances).sum())
-        verb = "pair has" if doubtful == 1 else "pairs have"
-        loose = any(s.spectrum.solver == "nystrom" for _, s in content.signatures)
-        remedy = '<code>solver="auto"</code>' if loose else "a smaller <code>tol</code>"
+    elif largest > 0.1 * smallest:
+        count = int((bounds > 0.1 * distances).sum())
+        by_nystrom = any(s.spectrum.solver == "nystrom" for _, s in content.signatures)
+        remedy = '<code>solver="auto"</code>' if by_nystrom else "a smaller <code>tol</code>"
         yield (
-            f"{doubtful} {verb} an error bound above a tenth of the distance; the largest bound "
-            f"is {number(largest)}, the smallest distance {number(smallest)}. With {remedy} they "
-            "get surer."
+            f"{count} {'pair has' if count == 1 else 'pairs have'} an error bound above a tenth "
+            f"of the distance; the largest bound is {number(largest)}, the smallest distance "
+            f"{number(smallest)}. Use {remedy} for smaller bounds."
         )
     if any(s.bound_kind == "expectation" for _, s in content.signatures):
-        yield "The error bounds hold on average only (Proposition 2), not for each dataset."
+        yield "The error bounds hold in expectation only (Proposition 2), not for each dataset."
 
 
-def _apart(content: Content) -> tuple[FloatArray, FloatArray]:
+def _nonzero(content: Content) -> tuple[FloatArray, FloatArray]:
     """Return the distances that are not 0, and their bounds."""
-    distances = np.abs(content.pairs[:, 2])
-    return distances[distances != 0], content.pair_bounds[distances != 0]
+    distances = np.abs(content.pair_distances)
+    return distances[distances != 0], content.comparison.error_bounds[content.places][
+        distances != 0
+    ]
 
 
-def assurances(content: Content) -> list[str]:
-    """Return what need not worry: said too, so that silence does not stand for it."""
-    told = []
-    distances, bounds = _apart(content)
-    if distances.size and bounds.max() <= _SURE * distances.min():  # false for NaN
-        told.append(
-            f"Every distance is known to within {number(float(bounds.max()))} (error bounds: "
+def passed_checks(content: Content) -> list[str]:
+    """Return the checks that passed, so that they are not taken for omitted."""
+    sentences = []
+    distances, bounds = _nonzero(content)
+    if distances.size and bounds.max() <= 0.1 * distances.min():  # false for NaN
+        sentences.append(
+            f"Every distance is accurate to within {number(float(bounds.max()))} (error bounds: "
             f"{content.bound_kinds}); the smallest is {number(float(distances.min()))}."
         )
-    if content.sizes and not [*_small(content), *_unequal(content)]:
-        sizes = {s.n_samples for s in content.sizes}
+    if content.signatures and not [*_sizes(content)]:
+        sizes = {s.n_samples for _, s in content.signatures}
         ends = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
-        told.append(f"Sizes are alike: {ends} samples each.")
+        sentences.append(f"Sample sizes are similar: {ends}.")
     if content.signatures and not [*_below_gamma(content)]:
-        told.append("All eigenvalues that were used lie above γ.")
-    return told
+        sentences.append("All eigenvalues used are above γ.")
+    return sentences
 
 
 def _who(names: Sequence[str], content: Content) -> str:
-    """Return names as a list, or say that these are all there are."""
-    everyone = len(content.sizes)
-    return f"all {everyone} datasets" if len(names) == everyone > 2 else _listed(names)
+    """Return names as a list, or `all n datasets`."""
+    n = len(content.signatures)
+    return f"all {n} datasets" if len(names) == n > 2 else _listed(names)
 
 
-def _listed(names: Sequence[str], most: int = _MANY) -> str:
-    """Return names as a list in a sentence, cut where it gets long."""
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    """Return names as a list in a sentence, at most `most` of them."""
     shown = [name(n) for n in names[:most]]
     if len(names) > most:
         return f"{', '.join(shown)} and {len(names) - most} more"

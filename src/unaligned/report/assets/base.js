@@ -29,7 +29,7 @@ function limits(values) {
 
 const byId = (id) => document.getElementById(id);
 
-// Children are elements or text; text never becomes markup.
+// Children are elements or text; text is never parsed as markup.
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined) element.setAttribute(name, value);
@@ -69,8 +69,8 @@ function power(exponent) {
   return "10" + [...String(exponent)].map((sign) => RAISED[sign]).join("");
 }
 
-// Four digits, as the sentences of the summary have them.
-function told(x, digits = 4) {
+// Four digits, as in the sentences of the summary.
+function formatted(x, digits = 4) {
   if (x === null || x === undefined || Number.isNaN(x)) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   if (x === 0) return "0";
@@ -93,7 +93,7 @@ function shortened(text, most = 22) {
   return signs.length > most ? signs.slice(0, most - 1).join("") + "…" : text;
 }
 
-// What the sections share. `change` tells those that listen to what changed.
+// State shared by the sections. `change` notifies the listeners of a key.
 const state = { pair: [0, 0], colour: "none", method: "mds", order: "tree", join: false, tag: 0 };
 const listeners = [];
 
@@ -108,7 +108,7 @@ function change(parts) {
   }
 }
 
-// The one chosen now is compared with the one chosen before.
+// Compare the dataset chosen now with the one chosen before.
 function choose(i) {
   const [first, second] = state.pair;
   if (i !== second) change({ pair: [second, i] });
@@ -124,8 +124,8 @@ function choices(select, options, onchange) {
   select.addEventListener("change", () => onchange(select.value));
 }
 
-// Replace a section's content by one sentence that says why it is not there.
-function absent(id, reason) {
+// Replace a section's content by the reason why it is absent.
+function replaceSection(id, reason) {
   const section = byId(id);
   section.querySelectorAll(":scope > :not(h2)").forEach((part) => part.remove());
   section.append(html("p", { class: "note" }, reason));

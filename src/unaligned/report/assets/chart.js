@@ -1,4 +1,4 @@
-// Scales, axes and colours: what all charts are made of.
+// Scales, axes and colours, shared by all charts.
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
@@ -87,7 +87,7 @@ function spectralAxis(lowest, highest, from, to) {
 
 function countAxis(k, from, to) {
   const at = [1, ...ticks(1, k, 6).filter((i) => i >= 0.08 * k)];
-  return { scale: linear([1, Math.max(k, 2)], [from, to]), at, form: String, title: "number i" };
+  return { scale: linear([1, Math.max(k, 2)], [from, to]), at, form: String, title: "index i" };
 }
 
 function path(points) {
@@ -105,7 +105,7 @@ function isDark() {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// The part of the scale that stands out from the paper: not the darkest in the dark.
+// The part of the colour scale that contrasts with the background.
 const tint = (share) => shade(isDark() ? 0.25 + 0.75 * share : 0.94 * share);
 
 const category = (k) => {
@@ -113,7 +113,7 @@ const category = (k) => {
   return colour === "#000000" ? "var(--black)" : colour;
 };
 
-// Shapes go along with colours: they are seen without any.
+// Shapes repeat the colours, for readers who cannot distinguish them.
 const SHAPES = [
   (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
   (r) => `M${-r} ${-r}h${2 * r}v${2 * r}h${-2 * r}Z`,
@@ -126,7 +126,7 @@ function shape(k, r) {
   return SHAPES[k % SHAPES.length](r);
 }
 
-// The colour and the shape of dataset i under the choice of colours.
+// The colour and the shape of dataset i under the selected colouring.
 function look(i) {
   const choice = state.colour;
   const grey = { fill: "var(--faint)", shape: 0 };
@@ -148,7 +148,7 @@ function tagRange(tag) {
 }
 
 function tagsOf(i) {
-  const words = (value) => (typeof value === "number" ? told(value) : (value ?? "–"));
+  const words = (value) => (typeof value === "number" ? formatted(value) : (value ?? "–"));
   return data.tags.map((tag) => `${tag.name}: ${words(tag.values[i])}`);
 }
 

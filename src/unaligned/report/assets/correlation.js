@@ -1,10 +1,10 @@
 // Distance against the difference of a number, one dot for each pair.
 
-class Scatter extends Steered {
+class Scatter extends InteractiveChart {
   constructor() {
     super(
       "scatter",
-      "Distances against differences. Arrow keys go from pair to pair, Enter opens the pair above.",
+      "Distances against differences. Arrow keys move from pair to pair, Enter opens the pair above.",
       "correlation-caption",
     );
     this.start(["tag"]);
@@ -19,7 +19,7 @@ class Scatter extends Steered {
     const [x, y] = this.axes(box, tag.name);
     axes(picture, box, x, y);
     this.spots = this.pairs.map((p) => [x.scale(p.difference), y.scale(p.distance)]);
-    // One path however many pairs there are: a dot is a stroke of no length.
+    // One path for all pairs: a dot is a stroke of length 0.
     const d = this.spots.map(([a, b]) => `M${a.toFixed(1)} ${b.toFixed(1)}h0`).join("");
     const dots = svg("path", { d, class: "dots" });
     if (this.spots.length > 1000) dots.style.strokeWidth = 3;
@@ -30,7 +30,7 @@ class Scatter extends Steered {
   axes(box, name) {
     const across = [0, limits(this.pairs.map((p) => p.difference))[1]];
     const up = limits([0, ...this.pairs.map((p) => p.distance)]);
-    const form = (value) => told(value);
+    const form = (value) => formatted(value);
     const right = linear(across, [box.left, box.right - 8]);
     return [
       { scale: right, at: ticks(...across, 6), form, title: `difference of ${name}` },
@@ -57,7 +57,7 @@ class Scatter extends Steered {
   words() {
     if (this.at === null) return "";
     const { i, j, distance, difference } = this.pairs[this.at];
-    const both = `distance ${told(distance)}, difference ${told(difference)}`;
+    const both = `distance ${formatted(distance)}, difference ${formatted(difference)}`;
     return `${names[i]} – ${names[j]}\n${both}`;
   }
 
@@ -93,7 +93,7 @@ function drawCorrelation() {
     const numbers = `Pearson ${pearson.toFixed(2)}, Spearman ${spearman.toFixed(2)}`;
     byId("correlation-caption").textContent =
       `${numbers.replaceAll("-", "−")} over ${count} pairs. Pairs share datasets, so they are ` +
-      "not independent: this measures agreement, and no p-value belongs to it.";
+      "not independent: the correlation measures agreement and has no p-value.";
   };
   tell();
   listen(["tag"], tell);
@@ -102,7 +102,7 @@ function drawCorrelation() {
   if (found.length < 2) byId("tag").closest(".controls").remove();
 }
 
-// Every pair of datasets that have the number, each once, with the mean of both directions.
+// Every pair of datasets with this number, once, with the mean of both directions.
 function pairsOf(values) {
   const pairs = [];
   for (let i = 0; i < names.length; i += 1) {

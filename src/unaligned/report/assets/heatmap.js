@@ -1,6 +1,6 @@
 // The matrix of distances with its tree, one cell for each pair.
 
-class Heatmap extends Steered {
+class Heatmap extends InteractiveChart {
   constructor() {
     super(
       "heatmap",
@@ -94,7 +94,7 @@ class Heatmap extends Steered {
     return svg("path", { d, class: "tree" });
   }
 
-  // Lines between the groups that were found.
+  // Lines between the groups.
   partings() {
     if (!data.groups) return [];
     const { left, top, size } = this.layout;
@@ -142,7 +142,7 @@ class Heatmap extends Steered {
     const decimals = clamp(2 - Math.floor(Math.log10(largest)), 0, 6);
     const words = (value) => {
       if (value === 0) return "0";
-      return decimals < 5 ? value.toFixed(decimals).replace("-", "−") : told(value, 2);
+      return decimals < 5 ? value.toFixed(decimals).replace("-", "−") : formatted(value, 2);
     };
     const at = { "text-anchor": "middle", "dominant-baseline": "central" };
     return rows.flatMap((i, y) =>
@@ -155,8 +155,8 @@ class Heatmap extends Steered {
     );
   }
 
-  // The chosen pair is dashed, at both of its places; what is pointed at is solid. Black under
-  // white, so that they are seen on every colour.
+  // The chosen pair is dashed, in both of its cells; the cell under the pointer is solid. Black under
+  // white, so that they are visible on every colour.
   mark() {
     const { left, top, size, rows, columns } = this.layout;
     const { marks } = this;
@@ -178,8 +178,8 @@ class Heatmap extends Steered {
   words() {
     const [i, j] = this.pair();
     const bound = i === j && data.isSquare ? NaN : bounds[i][j];
-    const about = Number.isFinite(bound) ? ` ± ${told(bound, 2)}` : "";
-    return `${names[i]} – ${references[j]}\n${told(distances[i][j])}${about}`;
+    const about = Number.isFinite(bound) ? ` ± ${formatted(bound, 2)}` : "";
+    return `${names[i]} – ${references[j]}\n${formatted(distances[i][j])}${about}`;
   }
 
   point(x, y) {
@@ -209,7 +209,7 @@ function sized(label, size) {
   return label;
 }
 
-// The rows as given, or by the tag that was chosen; those without it last.
+// The rows as given, or sorted by the chosen tag; rows without it last.
 function orderByTag() {
   const given = names.map((_, i) => i);
   const tag = data.tags[Number(state.order)];
@@ -224,16 +224,16 @@ function orderByTag() {
 
 function drawHeatmap() {
   if (names.length === 1 && data.isSquare) {
-    absent("distances", "One dataset has no distances.");
+    replaceSection("distances", "There is only one dataset.");
     return;
   }
   const { low, high } = new Heatmap();
-  const tree = data.tree.length ? " The tree joins the nearest first (average linkage)." : "";
+  const tree = data.tree.length ? " The tree is average linkage." : "";
   const against = data.isSquare ? "" : " Rows are the datasets, columns the references.";
   byId("heatmap-caption").append(
-    gradient(told(low, 3), told(high, 3)),
+    gradient(formatted(low, 3), formatted(high, 3)),
     html("br"),
-    `Brighter is farther apart.${tree}${against} Choose a cell to look at that pair below.`,
+    `Brighter is farther apart.${tree}${against} Choose a cell to see that pair below.`,
   );
   const options = data.isSquare && data.tree.length ? [["tree", "by the tree"]] : [];
   options.push(["given", "as given"], ...data.tags.map((tag, k) => [String(k), `by ${tag.name}`]));

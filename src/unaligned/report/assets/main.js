@@ -1,4 +1,4 @@
-// The start: what is chosen at first, and each section drawn in its turn.
+// The start: the initial selection, and each section drawn in turn.
 
 function themeButton() {
   const button = byId("theme");
@@ -16,7 +16,7 @@ function themeButton() {
   );
 }
 
-// Numbers before words; words that each dataset has its own of, such as paths, show nothing.
+// Numbers before text; text that is unique to each dataset, such as paths, is no colouring.
 function firstColour() {
   const numeric = data.tags.findIndex((tag) => tag.numeric);
   if (numeric >= 0) return String(numeric);
@@ -25,7 +25,7 @@ function firstColour() {
   return data.groups ? "group" : "none";
 }
 
-// The farthest pair, which is where there is most to see.
+// The farthest pair.
 function firstPair() {
   let best = [0, Math.min(1, references.length - 1)];
   if (!data.isSquare) best = [0, 0];
@@ -43,7 +43,7 @@ state.order = data.tree.length ? "tree" : "given";
 state.join = names.length <= 12;
 byId("join").checked = state.join;
 themeButton();
-// Apart from each other, so that the first ones are seen before the last ones are drawn.
+// In separate tasks, so that the first sections appear before the last ones are drawn.
 const sections = [
   colourControls,
   drawHeatmap,

@@ -2,11 +2,11 @@
 
 const METHODS = { mds: "MDS", diffusion: "diffusion map" };
 
-class DatasetMap extends Steered {
+class DatasetMap extends InteractiveChart {
   constructor() {
     super(
       "embedding",
-      "Map of the datasets. Arrow keys go from dataset to dataset, Enter chooses one for the pair.",
+      "Map of the datasets. Arrow keys move from dataset to dataset, Enter chooses one for the pair.",
       "map-caption",
     );
     this.start(["method", "colour", "join", "theme"]);
@@ -32,7 +32,7 @@ class DatasetMap extends Steered {
     return svg("path", { d, transform, fill: colour, stroke: "var(--paper)" });
   }
 
-  // Names where there is room; the others show when pointed at.
+  // Names where there is room; the others appear under the pointer.
   labels(width, height) {
     const taken = this.spots.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]);
     const free = (box, i) =>
@@ -88,15 +88,15 @@ const span = (list) => limits(list)[1] - limits(list)[0];
 const middle = (list) => (limits(list)[0] + limits(list)[1]) / 2;
 const apart = (p, q) => p[2] < q[0] || p[0] > q[2] || p[3] < q[1] || p[1] > q[3];
 
-// As high as the map is for its width, within reason. The largest of all methods is taken, so
-// that switching moves nothing.
+// The height follows the aspect ratio, within limits; it is the largest over all methods, so
+// that switching does not move the page.
 function heightFor(places, width) {
   const [across, up] = [0, 1].map((axis) => span(places.map((place) => place[axis])));
   const wanted = ((width - 110) * up) / (across || 1) + 64;
   return Math.round(clamp(wanted, 220, clamp(0.8 * width, 260, 520)));
 }
 
-// One scale for both axes: distances on the map are distances.
+// One scale for both axes, so that distances on the map are comparable.
 function project(places, width, height) {
   const [xs, ys] = [0, 1].map((axis) => places.map((place) => place[axis]));
   const fits = [(width - 110) / span(xs), (height - 56) / span(ys)].filter(Number.isFinite);
@@ -105,7 +105,7 @@ function project(places, width, height) {
   return places.map(([x, y]) => [width / 2 + (x - x0) * scale, height / 2 - (y - y0) * scale]);
 }
 
-// Where a name of this length may stand around its point: right, left, above, below.
+// The places of a label around its point: right, left, above, below.
 function sides(x, y, long) {
   return [
     [13, 4, "start", 0],
@@ -131,11 +131,11 @@ function drawMap() {
     new DatasetMap();
     return;
   }
-  // The colours move to the heatmap, which has them too.
+  // The colour control moves to the heatmap, which uses it too.
   const figure = byId("heatmap")?.parentElement;
   figure?.parentElement.querySelector(".controls").append(byId("colour").closest("label"));
   figure?.querySelector(".chart").after(byId("legend"));
-  absent("map", mapReason());
+  replaceSection("map", mapReason());
 }
 
 function mapControls() {
@@ -152,27 +152,27 @@ function mapControls() {
     const agree =
       agreement === null
         ? ""
-        : ` Distances on it and the real ones correlate at ${agreement.toFixed(2)}.`;
+        : ` Its distances and the true ones correlate at ${agreement.toFixed(2)}.`;
     const what =
       state.method === "mds"
-        ? "Classical scaling: distances on the map are as near to the real ones as a plane allows."
-        : "Diffusion coordinates: near neighbours count, far ones hardly.";
+        ? "Classical multidimensional scaling: distances on the map approximate the true ones."
+        : "Diffusion coordinates: near neighbours dominate.";
     byId("map-caption").textContent = `${what}${agree} Choose two datasets to compare them below.`;
   };
   tell();
   listen(["method"], tell);
 }
 
-// Colours belong to the map, the heatmap's strip and the spectra alike.
+// Colours apply to the map, the heatmap's strip and the spectra.
 function colourControls() {
   const select = byId("colour");
   const options = [["none", "nothing"]];
-  if (data.groups) options.push(["group", "group found"]);
+  if (data.groups) options.push(["group", "group"]);
   options.push(...data.tags.map((tag, k) => [String(k), tag.name]));
   choices(select, options, (colour) => change({ colour }));
   select.value = state.colour;
   select.closest("label").hidden = options.length < 2;
-  // Held, since they go with the map where there is none.
+  // Looked up first: without a map they are removed with it.
   const [join, key] = [byId("join-label"), byId("legend")];
   const tell = () => {
     const tag = data.tags[Number(state.colour)];
@@ -187,7 +187,7 @@ function legend(tag) {
   if (state.colour === "none") return [];
   if (tag && tag.numeric) {
     const [low, high] = tagRange(tag);
-    return [html("span", {}, tag.name), gradient(told(low), told(high), tint)];
+    return [html("span", {}, tag.name), gradient(formatted(low), formatted(high), tint)];
   }
   const words = tag
     ? tag.groups
@@ -205,7 +205,7 @@ function legend(tag) {
 
 function mapReason() {
   if (!data.isSquare)
-    return "A map needs distances within one collection; this compares datasets with references.";
+    return "A map needs the distances within one collection; this report compares datasets with references.";
   if (names.length < 3) return "A map needs at least three datasets.";
-  return "There is no map: the distances are all 0 or not all finite.";
+  return "A map needs finite distances that are not all 0.";
 }

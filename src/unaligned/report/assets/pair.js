@@ -1,6 +1,6 @@
-// Two datasets side by side: both spectra, what drives their distance, and the bound on it.
+// One pair of datasets: both spectra, their differences, and the error bound.
 
-// Columns of a rectangular comparison are references, whose spectra stand behind the others.
+// Columns of a rectangular comparison are references, whose spectra come last.
 const spectrumOf = (side, i) => (side === 0 || data.isSquare ? i : names.length + i);
 
 // The squared differences of log(λ + γ), and their shares by decade of the spectrum.
@@ -29,7 +29,7 @@ function explain([a, b]) {
 
 function drawPair() {
   if (names.length === 1 && data.isSquare) {
-    absent("pair", "A pair needs two datasets.");
+    replaceSection("pair", "A pair needs two datasets.");
     return;
   }
   const [first, second] = [byId("first"), byId("second")];
@@ -44,11 +44,11 @@ function drawPair() {
   listen(["pair"], update);
   if (spectra) {
     pairChart("Both spectra", drawBoth);
-    pairChart("Which eigenvalues differ", drawDifferences);
-    pairChart("What each decade explains", drawDecades);
+    pairChart("Differences of eigenvalues", drawDifferences);
+    pairChart("Share of each decade", drawDecades);
     return;
   }
-  const reason = `The distance ${data.distance} does not come from spectra: nothing to take apart.`;
+  const reason = `The distance ${data.distance} is not computed from spectra, so it cannot be decomposed.`;
   byId("pair-charts").append(html("p", { class: "note" }, reason));
   byId("pair-table").remove();
 }
@@ -65,8 +65,9 @@ function pairWords() {
   const distance = distances[a][b];
   const bound = bounds[a][b];
   if (a === b && data.isSquare) return [named(names[a]), " with itself: choose another dataset."];
-  const words = [named(names[a]), " and ", named(references[b]), ` are ${told(distance)} apart`];
-  if (Number.isFinite(bound)) words.push(`, known to within ${told(bound, 2)}`);
+  const words = ["The distance between ", named(names[a]), " and ", named(references[b])];
+  words.push(` is ${formatted(distance)}`);
+  if (Number.isFinite(bound)) words.push(`, accurate to within ${formatted(bound, 2)}`);
   words.push(rankWords(distance), ".");
   return spectra ? [...words, ...drivers()] : words;
 }
@@ -93,11 +94,11 @@ function drivers() {
 }
 
 function whatIsShared() {
-  if (!data.isLes) return "their squared LES distance (this one weighs spectra differently)";
+  if (!data.isLes) return "their squared LES distance (this distance weights spectra differently)";
   return data.isSquared ? "it" : "its square";
 }
 
-// The fewest neighbouring eigenvalues that hold half of the sum.
+// The shortest range of eigenvalues that accounts for half of the sum.
 function shortestHalf(squares, total) {
   let best = [1, squares.length];
   let sum = 0;
@@ -112,7 +113,7 @@ function shortestHalf(squares, total) {
 
 const decadeName = (exponent) => `${power(exponent - 1)} to ${power(exponent)}`;
 
-// A box with axes for the numbers 1 to K, and above them whatever `up` makes of the box.
+// A box with an axis for the indices 1 to K; `up` makes the vertical axis.
 function frame(width, label, up) {
   const [a, b] = state.pair;
   const both = `${names[a]} and ${references[b]}`;
@@ -145,7 +146,7 @@ function drawDifferences(width) {
   const { picture, box, scales } = frame(width, "Differences of log eigenvalues", (box) => ({
     scale: linear([low, high], [box.bottom, box.top]),
     at: ticks(low, high),
-    form: (value) => told(value),
+    form: (value) => formatted(value),
     title: "log(λᵢ + γ), first − second",
   }));
   const [x, y] = [scales.x.scale, scales.y.scale];

@@ -1,12 +1,12 @@
-// All spectra on one logarithmic axis, with γ and the band of their error.
+// All spectra on one logarithmic axis, with γ and error bands.
 
 const MOST_LABELS = 16;
 
-class Spectra extends Steered {
+class Spectra extends InteractiveChart {
   constructor() {
     super(
       "lines",
-      "Spectra. Left and right go along a spectrum, up and down to another dataset.",
+      "Spectra. Left and right move along a spectrum, up and down to another dataset.",
       "spectra-caption",
     );
     this.count = spectra.names.length;
@@ -43,7 +43,7 @@ class Spectra extends Steered {
     return [errorBand(i, this.scales, colour), stroke];
   }
 
-  // Where colours would tell none from another, each has its own while they last.
+  // Where the colouring is the same for all, each spectrum has its own colour.
   colour(i) {
     if (!allAlike()) return look(i).fill;
     return names.length <= data.colours.length ? category(i) : "var(--first)";
@@ -82,8 +82,8 @@ class Spectra extends Steered {
     const { row, column } = this.at;
     const error = spectra.errors[row][column];
     const known = Number.isFinite(error);
-    const about = known ? `error of its logarithm ≤ ${told(error, 2)}` : "no error bound";
-    const eigenvalue = `λ${column + 1} = ${told(spectra.eigenvalues[row][column])}`;
+    const about = known ? `error of its logarithm ≤ ${formatted(error, 2)}` : "no error bound";
+    const eigenvalue = `λ${column + 1} = ${formatted(spectra.eigenvalues[row][column])}`;
     return [spectra.names[row], eigenvalue, about].join("\n");
   }
 
@@ -111,7 +111,7 @@ class Spectra extends Steered {
   }
 }
 
-// Heights that keep this gap: those too near give way, half upward and half downward.
+// Heights at least `gap` apart: those too close move apart by half the overlap each.
 function spread(heights, gap, lowest) {
   const order = heights.map((_, i) => i).sort((a, b) => heights[a] - heights[b]);
   const moved = [...heights];
@@ -130,8 +130,8 @@ const allAlike = () => new Set(names.map((_, i) => look(i).fill)).size === 1;
 
 function drawSpectra() {
   if (!spectra) {
-    const reason = `The distance ${data.distance} does not come from spectra: there are none.`;
-    absent("spectra", reason);
+    const reason = `The distance ${data.distance} is not computed from spectra.`;
+    replaceSection("spectra", reason);
     return;
   }
   new Spectra();
@@ -143,8 +143,8 @@ function drawSpectra() {
   listen(["colour", "theme"], tell);
   const dashed = data.isSquare ? "" : " References are dashed grey.";
   byId("spectra-caption").textContent =
-    `The ${spectra.k} largest eigenvalues of each dataset.${dashed} What lies below the dashed ` +
-    "γ line counts as noise. Bands show the bound on the error; where none is seen it is thinner " +
+    `The ${spectra.k} largest eigenvalues of each dataset.${dashed} Values below the dashed ` +
+    "γ line count as noise. Bands show the error bound; where none is visible it is thinner " +
     "than the line.";
 }
 
@@ -170,7 +170,7 @@ function gammaLine(picture, box, y) {
   const height = y.scale(Math.log(spectra.gamma));
   picture.append(line(box.left, height, box.right, height, "gamma"));
   picture.append(
-    text(box.left + 6, height - 6, `γ = ${told(spectra.gamma)}`, { class: "quiet halo" }),
+    text(box.left + 6, height - 6, `γ = ${formatted(spectra.gamma)}`, { class: "quiet halo" }),
   );
 }
 

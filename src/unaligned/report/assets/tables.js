@@ -1,6 +1,6 @@
-// The tables behind the charts, and what can be taken out of this file.
+// The tables behind the charts, and the downloads.
 
-// Cells are text or numbers; numbers stand right. Built when first opened: some are long.
+// Cells are text or numbers; numbers are right-aligned. Built when first opened: some are long.
 function table(caption, head, rows) {
   const cell = (value, first) => {
     const isNumber = typeof value === "number";
@@ -8,7 +8,7 @@ function table(caption, head, rows) {
     return html(
       tag,
       { class: isNumber ? "number" : null, scope: first ? "row" : null },
-      isNumber ? told(value) : (value ?? "–"),
+      isNumber ? formatted(value) : (value ?? "–"),
     );
   };
   const numeric = head.map(
@@ -86,7 +86,7 @@ function spectraTable() {
     ...shown.map((at) => spectra.eigenvalues[i][at - 1]),
   ]);
   return table(
-    "Eigenvalues; all of them are in the JSON",
+    "Eigenvalues (all of them are in the JSON)",
     ["dataset", ...shown.map((i) => `λ${i}`)],
     rows,
   );
@@ -167,7 +167,7 @@ function datasetsTable() {
   return made;
 }
 
-// Quoted where a comma, a quote or a line end would break the row.
+// Quoted where the cell contains a comma, a quote or a newline.
 function quoted(value, separator) {
   const words = String(value);
   return words.includes(separator) || /["\n\r\t]/.test(words)
@@ -232,7 +232,7 @@ function download(file, type, content) {
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-// Tabs between the cells, which spreadsheets take as they are.
+// Tab-separated, for spreadsheets.
 async function copyTable() {
   const words = matrixText("\t");
   let done = true;
@@ -248,5 +248,5 @@ async function copyTable() {
   }
   byId("copied").textContent = done
     ? "Copied; paste it into a spreadsheet."
-    : "Copying is not allowed here; take the CSV.";
+    : "Copying is not allowed here; use the CSV.";
 }

@@ -1,4 +1,4 @@
-// Charts that answer the pointer and the keys.
+// Charts that respond to the pointer and the keyboard.
 
 const tooltip = byId("tooltip");
 
@@ -15,18 +15,18 @@ function hint(words, x, y) {
 
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
-// One stop of the tab key, steered from inside by arrows. A chart of its own has
-//   picture(width)  what is drawn           mark()      what stands out in it now
-//   point(x, y)     point there: the words  step(r, c)  go on by keys: the words
-//   pick()          choose it              at          what is pointed at, or null
-class Steered {
+// One tab stop; arrow keys move inside. A chart provides
+//   picture(width)  the drawing             mark()      the highlighted parts
+//   point(x, y)     text at the pointer     step(r, c)  text after a key
+//   pick()          choose the current item at          the current item, or null
+class InteractiveChart {
   constructor(id, label, caption) {
     this.container = byId(id);
     const names = { role: "application", "aria-label": label, "aria-describedby": caption };
     fill(this.container, { tabindex: 0, ...names }, []);
   }
 
-  // Listen and draw: now, when the width changes, and when something of `keys` does.
+  // Draw now, when the width changes, and when one of `keys` changes.
   start(keys) {
     for (const kind of ["pointermove", "pointerdown", "pointerleave"]) {
       this.container.addEventListener(kind, (event) => this.pointed(event));
@@ -74,7 +74,7 @@ class Steered {
     event.preventDefault();
   }
 
-  // The empty group that holds what stands out, on top of all else.
+  // The empty group for the highlights, on top of everything else.
   get marks() {
     const marks = this.container.querySelector(".marks");
     marks.replaceChildren();
@@ -82,7 +82,7 @@ class Steered {
   }
 }
 
-// The nearest of some places, or null where none is as near as this.
+// The nearest place, or null if none is within the limit.
 function nearest(places, x, y, within) {
   let best = null;
   let least = within ** 2;
