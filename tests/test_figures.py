@@ -1,4 +1,4 @@
-"""Every figure returns Axes with what it promises, and leaves global state alone."""
+"""Figures return Axes with the documented content and leave global state unchanged."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def comparison(clouds):
 
 
 @pytest.mark.parametrize("kind", figures.KINDS)
-def test_every_kind_draws_without_pyplot_and_without_changing_settings(comparison, kind):
+def test_plots_leave_pyplot_and_settings_unchanged(comparison, kind):
     before = dict(mpl.rcParams)
     axes = comparison.plot(kind)
     assert isinstance(axes, Axes)
@@ -36,18 +36,18 @@ def test_every_kind_draws_without_pyplot_and_without_changing_settings(compariso
 
 
 @pytest.mark.parametrize("kind", figures.KINDS)
-def test_every_kind_draws_on_the_axes_it_is_given(comparison, kind):
+def test_plots_use_the_given_axes(comparison, kind):
     mine = Figure().add_subplot()
     assert comparison.plot(kind, ax=mine) is mine
     assert mine.has_data()
 
 
-def test_an_unknown_kind_is_refused_with_the_nearest_one(comparison):
+def test_unknown_kind_raises_with_a_suggestion(comparison):
     with pytest.raises(InputError, match=r"kind='heatmpa'.*Did you mean 'heatmap'"):
         comparison.plot("heatmpa")
 
 
-def test_the_heatmap_shows_names_and_numbers(comparison):
+def test_heatmap_shows_names_and_numbers(comparison):
     axes = figures.heatmap(comparison)
     assert [label.get_text() for label in axes.get_yticklabels()] == list(comparison.names)
     np.testing.assert_array_equal(axes.images[0].get_array(), comparison.distances)
@@ -55,7 +55,7 @@ def test_the_heatmap_shows_names_and_numbers(comparison):
     assert f"{comparison.distances.max():.3g}" in texts
 
 
-def test_distances_of_rounding_only_are_written_as_zero(clouds):
+def test_rounding_errors_are_shown_as_zero(clouds):
     moved = {"1d": clouds["1d"], "moved": clouds["1d"] + 1.0, "5d": clouds["5d"]}
     found = ua.compare(moved, n_eigenvalues=20)
     assert 0 < found["1d", "moved"] < 1e-6
@@ -63,30 +63,30 @@ def test_distances_of_rounding_only_are_written_as_zero(clouds):
     assert all("e" not in text for text in texts)
 
 
-def test_datasets_at_the_same_place_share_a_label(clouds):
+def test_coinciding_datasets_share_a_label(clouds):
     moved = {"1d": clouds["1d"], "moved": clouds["1d"] + 1.0, "5d": clouds["5d"]}
     axes = figures.embedding(ua.compare(moved, n_eigenvalues=20))
     assert {text.get_text() for text in axes.texts} == {"1d, moved", "5d"}
 
 
-def test_the_heatmap_of_a_rectangular_comparison_has_both_sets_of_names(clouds):
+def test_heatmap_of_a_rectangular_comparison_has_both_sets_of_names(clouds):
     axes = figures.heatmap(ua.compare({"a": clouds["1d"]}, {"b": clouds["2d"], "c": clouds["3d"]}))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["b", "c"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a"]
 
 
-def test_numbers_are_left_out_on_request(comparison):
+def test_heatmap_without_numbers(comparison):
     assert not figures.heatmap(comparison, annotate=False).texts
 
 
-def test_the_map_names_every_dataset_and_shows_its_groups(comparison):
+def test_map_shows_names_and_groups(comparison):
     groups = {"1d": "flat", "2d": "flat", "3d": "thick", "5d": "thick"}
     axes = figures.embedding(comparison, tag=groups)
     assert {text.get_text() for text in axes.texts} == set(comparison.names)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flat", "thick"]
 
 
-def test_a_group_of_an_unknown_dataset_is_refused(comparison):
+def test_tag_of_an_unknown_dataset_raises(comparison):
     with pytest.raises(InputError, match=r"tag 'tag' names '9d'.*not in the comparison"):
         figures.embedding(comparison, tag={"9d": "thick"})
 
@@ -99,7 +99,7 @@ def test_spectra_are_the_eigenvalues_on_a_log_scale(comparison):
     np.testing.assert_allclose(drawn["3d"], signature.eigenvalues + 1e-8)
 
 
-def test_spectra_of_a_distance_without_signatures_are_refused(clouds):
+def test_spectra_need_signatures(clouds):
     found = ua.compare(clouds, distance="euclidean")
     with pytest.raises(InputError, match=r"'spectra' needs signatures.*'euclidean' has none"):
         found.plot("spectra")
@@ -112,7 +112,7 @@ def test_spectra_show_gamma_and_a_band_for_each(comparison):
     assert len(axes.collections) == 4
 
 
-def test_numbers_colour_the_map_and_the_spectra_on_one_scale(comparison):
+def test_numeric_tag_colours_map_and_spectra(comparison):
     widths = {"1d": 1, "2d": 2, "3d": 3, "5d": 5}
     for draw in (figures.embedding, figures.spectra):
         axes = draw(comparison, tag={"width": widths})
@@ -125,19 +125,19 @@ def test_numbers_colour_the_map_and_the_spectra_on_one_scale(comparison):
         assert colours[3] == mpl.colormaps["viridis"](1.0)
 
 
-def test_a_tag_may_be_metadata_of_the_datasets(clouds):
+def test_tag_may_be_metadata(clouds):
     named = {n: ua.Dataset(v, metadata={"width": v.shape[1]}) for n, v in clouds.items()}
     axes = ua.compare(named, n_eigenvalues=20).plot("embedding", tag="width")
     assert "width" in {a.get_ylabel() for a in axes.figure.axes}
 
 
-def test_a_dataset_without_a_tag_is_grey(comparison):
+def test_missing_tag_is_grey(comparison):
     axes = figures.embedding(comparison, tag={"1d": "flat", "2d": "flat", "3d": "thick"})
     assert [line.get_color() for line in axes.lines][3] == "#999999"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flat", "thick"]
 
 
-def test_the_heatmap_by_the_tree_puts_the_nearest_together(clouds):
+def test_tree_order_follows_the_leaves(clouds):
     shuffled = {name: clouds[name] for name in ("1d", "5d", "2d", "3d")}
     found = ua.compare(shuffled, n_eigenvalues=20)
     axes = figures.heatmap(found, order="tree")
@@ -150,12 +150,12 @@ def test_the_heatmap_by_the_tree_puts_the_nearest_together(clouds):
     assert axes.child_axes[0].collections
 
 
-def test_an_unknown_order_is_refused(comparison):
+def test_unknown_order_raises(comparison):
     with pytest.raises(InputError, match=r"order='size' is not known"):
         figures.heatmap(comparison, order="size")
 
 
-def test_a_pair_is_two_spectra_and_the_shares_of_decades(comparison):
+def test_pair_shows_two_spectra_and_decades(comparison):
     axes = figures.pair(comparison, first="2d", second="3d")
     drawn = {line.get_label(): line.get_ydata() for line in axes.lines}
     for name in ("2d", "3d"):
@@ -166,18 +166,18 @@ def test_a_pair_is_two_spectra_and_the_shares_of_decades(comparison):
         assert bar.get_y() + bar.get_height() == pytest.approx(10 * bar.get_y())
 
 
-def test_the_pair_is_the_farthest_unless_named(comparison):
+def test_pair_defaults_to_the_farthest(comparison):
     i, j = np.unravel_index(comparison.distances.argmax(), comparison.distances.shape)
     names = comparison.names[i], comparison.names[j]
     assert figures.pair(comparison).get_title().startswith("{} and {}".format(*names))
 
 
-def test_a_pair_that_is_not_there_is_refused(comparison):
+def test_unknown_pair_raises(comparison):
     with pytest.raises(InputError, match=r"There is no row '9d'"):
         figures.pair(comparison, first="9d")
 
 
-def test_the_pair_of_a_rectangular_comparison_is_a_row_and_a_column(clouds):
+def test_pair_of_a_rectangular_comparison_is_a_row_and_a_column(clouds):
     found = ua.compare({"a": clouds["1d"]}, {"b": clouds["3d"]}, n_eigenvalues=20)
     assert found.plot("pair").get_title().startswith("a and b")
 
@@ -190,12 +190,12 @@ def test_figures_are_saved_in_the_format_of_the_suffix(comparison, tmp_path, suf
     assert path.read_bytes().startswith(start)
 
 
-def test_a_format_that_is_not_known_is_refused(comparison, tmp_path):
+def test_unknown_format_raises(comparison, tmp_path):
     with pytest.raises(InputError, match=r"figure.xyz' must end in .*\.png"):
         figures.save(comparison.plot("pair").figure, tmp_path / "figure.xyz")
 
 
-def test_the_tree_has_a_leaf_per_dataset(comparison):
+def test_tree_has_a_leaf_per_dataset(comparison):
     axes = figures.dendrogram(comparison)
     assert {label.get_text() for label in axes.get_yticklabels()} == set(comparison.names)
 
@@ -211,13 +211,13 @@ def long_named():
 
 
 def seen_labels(axes):
-    """Return the boxes of the names that a map shows, once it is drawn."""
+    """Return the boxes of the visible labels of a map."""
     axes.get_figure(root=True).draw_without_rendering()
     return {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_visible()}
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["own figure", "subplots"])
-def test_names_on_a_map_stay_inside_it(long_named, plain):
+def test_map_labels_stay_inside_the_axes(long_named, plain):
     axes = Figure(figsize=(12, 5)).subplots(1, 2)[0] if plain else None
     axes = figures.embedding(long_named, ax=axes)
     labels = seen_labels(axes)
@@ -228,7 +228,7 @@ def test_names_on_a_map_stay_inside_it(long_named, plain):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_names_on_a_crowded_map_cover_neither_each_other_nor_a_point(seed):
+def test_map_labels_overlap_neither_each_other_nor_a_point(seed):
     rng = np.random.default_rng(seed)
     many = {f"sample {i}": rng.normal(size=(30, 1 + i % 6)) for i in range(40)}
     axes = figures.embedding(ua.compare(many, n_eigenvalues=10))
@@ -240,7 +240,7 @@ def test_names_on_a_crowded_map_cover_neither_each_other_nor_a_point(seed):
     assert not any(box.contains(x, y) for box in boxes for x, y in points)
 
 
-def test_names_are_placed_anew_when_a_figure_grows(long_named):
+def test_map_labels_are_placed_again_after_resizing(long_named):
     figure = Figure(figsize=(1.5, 1.5))
     axes = figures.embedding(long_named, ax=figure.add_subplot())
     assert len(seen_labels(axes)) < 4
@@ -249,7 +249,7 @@ def test_names_are_placed_anew_when_a_figure_grows(long_named):
 
 
 @pytest.mark.parametrize("kind", ["pair", "dendrogram", "embedding"])
-def test_a_figure_in_plain_subplots_keeps_clear_of_the_next(long_named, kind):
+def test_plots_do_not_overlap_the_next_subplot(long_named, kind):
     figure = Figure(figsize=(12, 4))
     first, second = figure.subplots(1, 2)
     end = first.bbox.x1
@@ -261,7 +261,7 @@ def test_a_figure_in_plain_subplots_keeps_clear_of_the_next(long_named, kind):
 
 
 @pytest.mark.parametrize("order", ["given", "tree"])
-def test_a_heatmap_in_plain_subplots_keeps_clear_of_the_others(long_named, order):
+def test_heatmap_does_not_overlap_other_subplots(long_named, order):
     figure = Figure(figsize=(12, 10))
     (above, _), (left, right) = figure.subplots(2, 2)
     long_named.plot("heatmap", ax=right, order=order)
@@ -271,7 +271,7 @@ def test_a_heatmap_in_plain_subplots_keeps_clear_of_the_others(long_named, order
     assert drawn.y1 < above.bbox.y0
 
 
-def test_the_shares_of_a_pair_stand_inside_its_axes(comparison):
+def test_decades_stay_inside_the_axes(comparison):
     axes = figures.pair(comparison)
     axes.figure.draw_without_rendering()
     shares = axes.child_axes[0].bbox
@@ -281,12 +281,12 @@ def test_the_shares_of_a_pair_stand_inside_its_axes(comparison):
     assert axes.get_ylim() == axes.child_axes[0].get_ylim()
 
 
-def test_the_colour_bar_names_the_distance(comparison):
+def test_colour_bar_names_the_distance(comparison):
     axes = figures.heatmap(comparison)
     assert [a.get_ylabel() for a in axes.figure.axes if a is not axes] == ["les distance"]
 
 
-def test_curves_are_solid_or_dashed_with_a_band_each():
+def test_curves_have_line_styles_and_bands():
     mean, std = np.array([3.0, 2.0, 1.0]), np.full(3, 0.1)
     lines = [figures.Curve("same", mean, std), figures.Curve("other", mean + 1, std, dashed=True)]
     axes = figures.curves([0.2, 0.6, 1.0], lines, xlabel="c")
@@ -295,13 +295,13 @@ def test_curves_are_solid_or_dashed_with_a_band_each():
     assert axes.get_xlabel() == "c"
 
 
-def test_the_same_picture_is_the_same_file(comparison, tmp_path):
+def test_same_figure_gives_the_same_file(comparison, tmp_path):
     for name in ("one.svg", "two.svg"):
         figures.save(figures.heatmap(comparison).figure, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
-def test_a_folder_that_is_missing_is_named(comparison, tmp_path):
+def test_missing_folder_raises(comparison, tmp_path):
     with pytest.raises(FileError, match=r"Cannot write .*nowhere.*No such file"):
         figures.save(figures.heatmap(comparison).figure, tmp_path / "nowhere" / "a.png")
 

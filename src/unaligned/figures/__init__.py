@@ -1,7 +1,7 @@
-"""From a result to a picture; every function returns the Axes that it drew on.
+"""Figures of results in matplotlib; every function returns the Axes that it drew on.
 
-Nothing here touches global state: without `ax` a free-standing Figure is made, which works
-without a display and leaves pyplot and its settings alone.
+Global state is not changed: without `ax` a free-standing Figure is made, which needs no display
+and leaves pyplot and its settings alone.
 """
 
 from __future__ import annotations
@@ -18,22 +18,6 @@ from .style import COLOURS, panels, save
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "COLOURS",
-    "KINDS",
-    "Curve",
-    "curves",
-    "dendrogram",
-    "diagnosis",
-    "draw",
-    "embedding",
-    "heatmap",
-    "pair",
-    "panels",
-    "save",
-    "spectra",
-]
-
 KINDS: dict[str, Callable[..., Axes]] = {
     "heatmap": heatmap,
     "embedding": embedding,
@@ -41,10 +25,12 @@ KINDS: dict[str, Callable[..., Axes]] = {
     "pair": pair,
     "dendrogram": dendrogram,
 }
+__all__ = ["COLOURS", "KINDS", "Curve", "curves", "dendrogram", "diagnosis", "draw", "embedding"]
+__all__ += ["heatmap", "pair", "panels", "save", "spectra"]
 
 
 def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
-    """Return a picture of a comparison.
+    """Return a figure of a comparison.
 
     Parameters
     ----------

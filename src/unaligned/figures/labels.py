@@ -1,102 +1,96 @@
-"""Names beside the points of a map, where there is room for them.
+"""Labels beside the points of a map, where there is room.
 
 Imported where a map is drawn, since it needs matplotlib.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
-from matplotlib.transforms import Bbox, BboxBase
+from matplotlib.transforms import Bbox
 
 from .._check import FloatArray
 from .style import shortened
 
-_DOT = 4.0  # points from the middle of a marker that no name covers
-_GAP = 6.0  # points from there to its own name
-_SHORT = 18  # signs of a name for which there is no room as it is
-# Where a name may stand around its point, the best first: right, left, above, below, corners.
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-_ACROSS = {1: "left", 0: "center", -1: "right"}
-_UP = {1: "bottom", 0: "center", -1: "top"}
+_GAP = 6.0  # points from the centre of a marker to its label
+# Positions of a label around its point, the best first: right, left, above, below, corners.
+_SIDES = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1)]
 
 
-class Names(Artist):
-    """The names of points: none over another, over a point or beyond the axes.
+class PointLabels(Artist):
+    """Labels of points that overlap neither each other, nor a point, nor the axes' edges.
 
-    They are placed whenever the figure is drawn, since only then its sizes are known. One for
-    which there is no room is shortened, or else not seen.
+    They are placed whenever the figure is drawn, since sizes are known only then. A label
+    without room is shortened, or else hidden.
     """
 
     def __init__(self, axes: Axes, names: Sequence[str], places: FloatArray) -> None:
         super().__init__()
-        self.places, self.groups = places, list(_together(places))
-        self.names = [", ".join(names[i] for i in here) for here in self.groups]
+        self.places = places
+        # Points that coincide share one label.
+        spread = float(np.ptp(places, axis=0).max()) or 1.0
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, cell in enumerate(np.round(places / (0.01 * spread)).astype(int)):
+            groups.setdefault(tuple(cell), []).append(i)
+        self.groups = list(groups.values())
+        self.names = [", ".join(names[i] for i in group) for group in self.groups]
         self.labels = [
-            axes.annotate(name, places[here[0]], (_GAP, 0), textcoords="offset points", fontsize=8)
-            for name, here in zip(self.names, self.groups, strict=True)
+            axes.annotate(
+                name, places[group[0]], (_GAP, 0), textcoords="offset points", fontsize=8
+            )
+            for name, group in zip(self.names, self.groups, strict=True)
         ]
         for artist in (self, *self.labels):
-            artist.set_in_layout(False)  # they go by the layout, not it by them
-        self.set_zorder(self.labels[0].get_zorder() - 0.1)  # before them, so that they are placed
+            artist.set_in_layout(False)  # their places depend on the layout
+        self.set_zorder(self.labels[0].get_zorder() - 0.1)  # drawn, and so placed, before them
         axes.add_artist(self)
 
     def draw(self, renderer: RendererBase) -> None:
-        """Place the names, which are drawn after this."""
+        """Place the labels, which are drawn after this."""
         axes: Any = self.axes
         points: Any = renderer.points_to_pixels(1.0)
         spots = axes.transData.transform(self.places)
-        dots = [_around(x, y, _DOT * points) for x, y in spots]
+        dots = [_square(spot, 4.0 * points) for spot in spots]  # the size of a marker
         written: list[Bbox] = []
-        for name, label, here in zip(self.names, self.labels, self.groups, strict=True):
-            taken = [*written, *(dot for i, dot in enumerate(dots) if i not in here)]
-            x, y = spots[here[0]]
-            own = _around(x, y, _GAP * points)
-            label.set_visible(True)  # what is not has no size
-            for words in (name, shortened(name, _SHORT)):
-                label.set_text(words)
+        for name, label, group in zip(self.names, self.labels, self.groups, strict=True):
+            taken = [*written, *(dot for i, dot in enumerate(dots) if i not in group)]
+            own = _square(spots[group[0]], _GAP * points)
+            label.set_visible(True)  # a hidden label has no size
+            for text in (name, shortened(name, 18)):
+                label.set_text(text)
                 size = label.get_window_extent(renderer)
-                side = _free(size, own, axes.bbox, taken)
+                boxes = {side: _beside(own, size, side) for side in _SIDES}
+                free = (
+                    side
+                    for side, box in boxes.items()
+                    if Bbox.union([axes.bbox, box]).bounds == axes.bbox.bounds
+                    and not box.count_overlaps(taken)
+                )
+                side = next(free, None)
                 if side is not None:
-                    label.set(position=(_GAP * side[0], _GAP * side[1]))
-                    label.set(ha=_ACROSS[side[0]], va=_UP[side[1]])
-                    written.append(_beside(own, size, side))
+                    across, up = side
+                    label.set(
+                        position=(_GAP * across, _GAP * up),
+                        ha={1: "left", 0: "center", -1: "right"}[across],
+                        va={1: "bottom", 0: "center", -1: "top"}[up],
+                    )
+                    written.append(boxes[side])
                     break
             label.set_visible(side is not None)
 
 
-def _together(places: FloatArray) -> Iterator[list[int]]:
-    """Yield the points at each place; those that coincide share one label."""
-    spread = float(np.ptp(places, axis=0).max()) or 1.0
-    cells = [tuple(cell) for cell in np.round(places / (0.01 * spread)).astype(int)]
-    for cell in dict.fromkeys(cells):
-        yield [i for i, other in enumerate(cells) if other == cell]
-
-
-def _around(x: float, y: float, reach: float) -> Bbox:
-    return Bbox.from_bounds(x - reach, y - reach, 2 * reach, 2 * reach)
+def _square(centre: FloatArray, reach: float) -> Bbox:
+    return Bbox([centre - reach, centre + reach])
 
 
 def _beside(own: Bbox, size: Bbox, side: tuple[int, int]) -> Bbox:
-    """Return the box of a name of this size at a side of the box around its point."""
+    """Return the box of a label of this size at a side of the box around its point."""
     across, up = side
     left = (own.x0 + own.x1 + across * own.width + (across - 1) * size.width) / 2
     bottom = (own.y0 + own.y1 + up * own.height + (up - 1) * size.height) / 2
     return Bbox.from_bounds(left, bottom, size.width, size.height)
-
-
-def _free(
-    size: Bbox, own: Bbox, within: BboxBase, taken: Sequence[Bbox]
-) -> tuple[int, int] | None:
-    """Return the best side of a point at which a name of this size has room."""
-    for side in _SIDES:
-        box = _beside(own, size, side)
-        inside = Bbox.union([within, box]).bounds == within.bounds
-        if inside and not box.count_overlaps(taken):
-            return side
-    return None

@@ -1,4 +1,4 @@
-"""Lines with bands: spectra, a pair of them, and the means of an experiment."""
+"""Lines with bands: spectra, a pair of spectra, and the means of an experiment."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..explanation import Decade, decades
 from ..result import Comparison
 from ..spectra.signature import Signature
 from ..tags import one_tag
-from .style import COLOURS, MARKERS, entitle, explain_colours, looks, new_axes, style
+from .style import COLOURS, MARKERS, add_legend, looks, new_axes, set_title, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..diagnosis import Diagnosis
 
-_LINES = 0.7  # of the width of a pair: its spectra; the rest are the shares
+_LINES = 0.7  # share of the width of a pair that the spectra take; the rest are the decades
 
 
 @dataclass(frozen=True)
@@ -37,36 +37,29 @@ class Curve:
 def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) -> Axes:
     """Return the eigenvalues plus γ of every dataset, with error bands, on a logarithmic scale.
 
-    LES is the distance between these lines, so the picture shows where it comes from.
+    LES is the distance between these lines.
 
     Parameters
     ----------
     tag
         What to colour by, as for `embedding`; None gives each dataset its own colour.
-
-    Examples
-    --------
-    >>> import unaligned as ua
-    >>> rng = np.random.default_rng(0)
-    >>> clouds = {"line": rng.normal(size=(60, 1)), "ball": rng.normal(size=(60, 3))}
-    >>> [line.get_label() for line in spectra(ua.compare(clouds, n_eigenvalues=20)).lines]
-    ['line', 'ball', 'γ = 1e-08']
     """
     signatures = _signatures(comparison, "spectra")
     shown = one_tag(tag, comparison.names, comparison.metadata)
-    if shown is None:
-        own = range(len(signatures))
-        lines = [(COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "--") for i in own]
-    else:
+    n = len(COLOURS)
+    lines: list[tuple[Any, str]] = [
+        (COLOURS[i % n], "-" if i < n else "--") for i in range(len(signatures))
+    ]
+    if shown is not None:
         lines = [(colour, "-") for colour, _ in looks(shown, len(signatures))]
     with style():
         axes = new_axes(ax, (6.0, 4.2))
         for (name, signature), (colour, dashes) in zip(signatures.items(), lines, strict=True):
-            _spectrum(axes, signature, color=colour, linestyle=dashes, label=name)
-        _finish(axes, next(iter(signatures.values())).recipe.gamma)
-        entitle(axes, "diffusion spectra")
+            _draw_spectrum(axes, signature, color=colour, linestyle=dashes, label=name)
+        _label_spectra(axes, next(iter(signatures.values())).recipe.gamma)
+        set_title(axes, "diffusion spectra")
         if shown is not None and shown.is_numeric:
-            explain_colours(axes, shown)
+            add_legend(axes, shown)
         else:
             axes.legend(fontsize=8, ncols=1 + len(signatures) // 13)
     return axes
@@ -79,54 +72,44 @@ def pair(
     second: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Return two spectra, and beside them how much of the squared LES each power of ten explains.
+    """Return two spectra, and beside them the share of each decade in the squared LES.
 
     Parameters
     ----------
     first, second
         A row and a column of the comparison; None takes those of the farthest pair.
-
-    Examples
-    --------
-    >>> import unaligned as ua
-    >>> rng = np.random.default_rng(0)
-    >>> clouds = {"line": rng.normal(size=(60, 1)), "ball": rng.normal(size=(60, 3))}
-    >>> pair(ua.compare(clouds, n_eigenvalues=20)).get_title().partition(":")[0]
-    'line and ball'
     """
     signatures = _signatures(comparison, "pair")
     i, j = np.unravel_index(int(comparison.distances.argmax()), comparison.distances.shape)
     first = comparison.names[i] if first is None else first
     second = comparison.reference_names[j] if second is None else second
-    distance = comparison[first, second]
+    distance = f"{comparison.distance_name}\N{NO-BREAK SPACE}{comparison[first, second]:.4g}"
     a, b = signatures[first], comparison.reference_signatures[second]
     with style():
         axes = new_axes(ax, (6.4, 4.2))
-        _spectrum(axes, a, color=COLOURS[0], label=first)
-        _spectrum(axes, b, color=COLOURS[1], linestyle="--", label=second)
-        _finish(axes, a.recipe.gamma)
-        entitle(
-            axes,
-            f"{first} and {second}: {comparison.distance_name}\N{NO-BREAK SPACE}{distance:.4g}",
-        )
-        _decades_beside(axes, decades(a, b))
+        _draw_spectrum(axes, a, color=COLOURS[0], label=first)
+        _draw_spectrum(axes, b, color=COLOURS[1], linestyle="--", label=second)
+        _label_spectra(axes, a.recipe.gamma)
+        set_title(axes, f"{first} and {second}: {distance}")
+        _draw_decades(axes, decades(a, b))
         axes.legend(bbox_to_anchor=(0, 0, _LINES, 1), loc="best", fontsize=9)
     return axes
 
 
 def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
-    """Draw a spectrum on a log scale with its error band, γ, the float floor and the knee."""
+    """Return a spectrum on a log scale with its error band, γ, the rounding floor and the knee."""
     signature = found.signature
     eigenvalues, spectrum = signature.eigenvalues, signature.spectrum
-    position = np.arange(1, eigenvalues.size + 1)
+    index = np.arange(1, eigenvalues.size + 1)
     lowest = min(found.floor, float(eigenvalues[eigenvalues > 0].min())) / 3
+    low, middle, high = (
+        np.maximum(values, lowest)
+        for values in (spectrum.lower, eigenvalues, spectrum.upper + spectrum.slack)
+    )
     with style():
         axes = new_axes(ax, (6.0, 4.0))
-        top = np.maximum(spectrum.upper + spectrum.slack, lowest)
-        axes.fill_between(
-            position, np.maximum(spectrum.lower, lowest), top, color=COLOURS[0], alpha=0.25, lw=0
-        )
-        axes.plot(position, np.maximum(eigenvalues, lowest), color=COLOURS[0], label="eigenvalues")
+        axes.fill_between(index, low, high, color=COLOURS[0], alpha=0.25, lw=0)
+        axes.plot(index, middle, color=COLOURS[0], label="eigenvalues")
         gamma = signature.recipe.gamma
         lines = {f"γ = {gamma:.0e}": (gamma, COLOURS[1], "--")}
         if found.gamma != gamma:
@@ -153,14 +136,7 @@ def curves(
     ylabel: str = "",
     legend: bool = True,
 ) -> Axes:
-    """Return means with bands of one standard deviation, as in the paper's Fig. 1.
-
-    Examples
-    --------
-    >>> line = Curve("d", np.array([1.0, 2.0]), np.array([0.1, 0.1]))
-    >>> len(curves([0.2, 1.0], [line]).lines)
-    1
-    """
+    """Return means with bands of one standard deviation, as in the paper's Fig. 1."""
     places = np.asarray(x, dtype=float)
     with style():
         axes = new_axes(ax, (5.0, 3.8))
@@ -178,36 +154,32 @@ def curves(
 
 
 def _signatures(comparison: Comparison, kind: str) -> dict[str, Signature]:
-    signatures = comparison.signatures
-    if not signatures:
+    if not comparison.signatures:
         raise InputError(
             f"kind={kind!r} needs signatures, and distance {comparison.distance_name!r} has "
             "none. Draw a comparison made with 'les' or 'imd-diffusion'."
         )
-    return signatures
+    return comparison.signatures
 
 
-def _spectrum(axes: Axes, signature: Signature, *, color: Any, **options: Any) -> None:
-    number = np.arange(1, signature.n_eigenvalues + 1)
+def _draw_spectrum(axes: Axes, signature: Signature, *, color: Any, **options: Any) -> None:
+    index = np.arange(1, signature.n_eigenvalues + 1)
     values, error = signature.values, signature.error_bound
-    axes.plot(number, np.exp(values), color=color, **options)
+    axes.plot(index, np.exp(values), color=color, **options)
     if np.all(np.isfinite(error)):
         low, high = np.exp(values - error), np.exp(np.minimum(values + error, values.max()))
-        low = np.maximum(low, np.exp(values.min() - np.log(10.0)))  # no band beyond the picture
-        axes.fill_between(number, low, high, color=color, alpha=0.2, linewidth=0)
+        low = np.maximum(low, np.exp(values.min() - np.log(10.0)))  # at most a decade below
+        axes.fill_between(index, low, high, color=color, alpha=0.2, linewidth=0)
 
 
-def _finish(axes: Axes, gamma: float) -> None:
+def _label_spectra(axes: Axes, gamma: float) -> None:
     if gamma > 0:
         axes.axhline(gamma, color="#555555", linestyle=":", linewidth=1.0, label=f"γ = {gamma:g}")
-    axes.set(yscale="log", xlabel="number i", ylabel="eigenvalue λᵢ + γ")
+    axes.set(yscale="log", xlabel="index i", ylabel="eigenvalue λᵢ + γ")
 
 
-def _decades_beside(axes: Axes, found: Sequence[Decade]) -> None:
-    """Draw the shares beside the powers of ten that they belong to, on the same scale.
-
-    Within the axes, of which the lines take the left part: beside them may be others.
-    """
+def _draw_decades(axes: Axes, found: Sequence[Decade]) -> None:
+    """Draw the share of each decade to the right of the lines, inside the axes."""
     low, high = axes.get_xlim()
     ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
     axes.set_xlim(low, low + (high - low) / _LINES)

@@ -28,18 +28,8 @@ from .summary import cautions, findings, number, passed_checks
 
 SUFFIXES = (".html", ".htm")
 # In the order in which they are joined to one script.
-_SCRIPTS = [
-    "base",
-    "chart",
-    "interaction",
-    "heatmap",
-    "map",
-    "spectra",
-    "pair",
-    "correlation",
-    "tables",
-    "main",
-]
+_SCRIPTS: tuple[str, ...] = ("base", "chart", "interaction", "heatmap", "map", "spectra", "pair")
+_SCRIPTS += ("correlation", "tables", "main")
 
 
 def write_report(
@@ -63,7 +53,7 @@ def write_report(
     else:
         own = metadata_tags(comparison.metadata, comparison.names)
         shown = [tag for tag in own if not tag.is_constant]
-    if title is None or not title:
+    if not title:
         n, m = comparison.distances.shape
         against = " compared" if comparison.is_square else f" against {counted(m, 'reference')}"
         title = f"{counted(n, 'dataset')}{against}"
@@ -76,6 +66,9 @@ def _page(content: Content, title: str, command: str | None) -> str:
     style = _asset("style.css")
     parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'  # one closed scope
+    subtitle = [_distance(content.comparison)]
+    for _, first in content.signatures[:1]:
+        subtitle += [f"K = {first.n_eigenvalues}", f"γ = {number(first.recipe.gamma)}"]
     limits = cautions(content)
     if command:  # options as they are typed in a shell
         option = re.compile(r'<code>(\w+)="(\w+)"</code>')
@@ -89,7 +82,7 @@ def _page(content: Content, title: str, command: str | None) -> str:
         # The page may run its own script and fetch nothing.
         "policy": f"default-src 'none'; img-src data:; script-src {_hash(script)}; "
         f"style-src {_hash(style)}; base-uri 'none'; form-action 'none'",
-        "subtitle": _subtitle(content),
+        "subtitle": html.escape(" · ".join(subtitle)),
         "findings": _list(findings(content)),
         "cautions": _list(limits),
         "checks": _list(checks),
@@ -124,14 +117,6 @@ def _terms(terms: dict[str, str]) -> str:
     )
 
 
-def _subtitle(content: Content) -> str:
-    parts = [html.escape(_distance(content.comparison))]
-    if content.signatures:
-        first = content.signatures[0][1]
-        parts += [f"K = {first.n_eigenvalues}", f"γ = {number(first.recipe.gamma)}"]
-    return " · ".join(parts)
-
-
 def _distance(comparison: Comparison) -> str:
     name, distance = comparison.distance_name, comparison.distance
     return f"{name} distance" if distance is None else f"{name}: {distance.summary}"
@@ -157,8 +142,8 @@ def _versions(content: Content) -> dict[str, str]:
     """Return the versions of the report, and of the signatures if they differ."""
     from .. import __version__
 
-    versions = {"unaligned": __version__}
-    versions |= {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    versions = {"unaligned": __version__, **packages}
     older = {s.recipe.version for _, s in content.signatures} - {"", __version__}
     if older:
         versions["signatures made by unaligned"] = ", ".join(sorted(older))

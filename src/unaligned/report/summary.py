@@ -13,6 +13,7 @@ import numpy as np
 from .._check import FloatArray
 from .content import Content
 
+_MINUS = "\N{MINUS SIGN}"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -27,10 +28,10 @@ def number(value: float) -> str:
     if not np.isfinite(value):
         return "unknown"
     if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+        return f"{value:.4g}".replace("-", _MINUS)
     mantissa, _, exponent = f"{value:.1e}".partition("e")
     power = "10" + str(int(exponent)).translate(_SUPERSCRIPT)
-    return power if mantissa == "1.0" else f"{mantissa}·{power}".replace("-", "\N{MINUS SIGN}")
+    return power if mantissa == "1.0" else f"{mantissa}·{power}".replace("-", _MINUS)
 
 
 def findings(content: Content) -> list[str]:
@@ -51,13 +52,10 @@ def findings(content: Content) -> list[str]:
             f"({number(means.max())})."
         )
     for found in content.correlations:
-        pearson, spearman = (
-            f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
-            for value in (found.pearson, found.spearman)
-        )
+        values = f"{found.pearson:.2f} (Pearson; {found.spearman:.2f} by rank)"
         sentences.append(
-            f"Distances and differences of {name(found.tag)} correlate at {pearson} (Pearson; "
-            f"{spearman} by rank) over {found.n_pairs} pairs."
+            f"Distances and differences of {name(found.tag)} correlate at "
+            f"{values.replace('-', _MINUS)} over {found.n_pairs} pairs."
         )
     return sentences
 
@@ -84,22 +82,14 @@ def _extremes(content: Content) -> list[str]:
 def _groups(content: Content) -> Iterable[str]:
     names, groups = content.comparison.names, content.groups
     if groups is not None:
-        members = [
-            _listed(
-                [n for n, g in zip(names, groups.labels, strict=True) if g == k],
-                most=6 if len(names) <= 12 else 2,
-            )
-            for k in range(groups.n_groups)
-        ]
-        yield (
-            f"The datasets form {groups.n_groups} groups (mean silhouette "
-            f"{groups.silhouette:.2f}): {'; '.join(members)}."
-        )
+        members: list[list[str]] = [[] for _ in range(groups.n_groups)]
+        for n, group in zip(names, groups.labels, strict=True):
+            members[group].append(n)
+        listed = "; ".join(_listed(m, most=6 if len(names) <= 12 else 2) for m in members)
+        quality = f"mean silhouette {groups.silhouette:.2f}"
+        yield f"The datasets form {groups.n_groups} groups ({quality}): {listed}."
     elif len(names) >= 4:
-        yield (
-            "The datasets form no clear groups: no cut of the tree separates them well (mean "
-            "silhouette below 0.5)."
-        )
+        yield "The datasets form no clear groups (mean silhouette below 0.5 for every cut)."
 
 
 def _isolated(content: Content) -> Iterable[str]:
@@ -217,10 +207,8 @@ def _bounds(content: Content) -> Iterable[str]:
 
 def _nonzero(content: Content) -> tuple[FloatArray, FloatArray]:
     """Return the distances that are not 0, and their bounds."""
-    distances = np.abs(content.pair_distances)
-    return distances[distances != 0], content.comparison.error_bounds[content.places][
-        distances != 0
-    ]
+    distances, bounds = np.abs(content.pair_distances), content.comparison.error_bounds
+    return distances[distances != 0], bounds[content.places][distances != 0]
 
 
 def passed_checks(content: Content) -> list[str]:
