@@ -64,7 +64,7 @@ def test_nearest_is_refused_before_anything_is_computed(monkeypatch, bad):
     def computed(*_, **__):
         raise AssertionError("a signature was computed")
 
-    monkeypatch.setattr("unaligned.store.additions.signature", computed)
+    monkeypatch.setattr("unaligned.store.search.signature", computed)
     assert f"{bad.split()[0]} '" in refused(f"nearest new.npy --store refs.db {bad}")
 
 
@@ -91,16 +91,16 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("describe new.npy --store fresh.db -K 900", "--n-eigenvalues 900 needs at least 900"),
         ("describe new.npy --store refs.db --tag lab", "--tag 'lab' must be KEY=VALUE"),
         ("describe new.npy --store cells.npy", "not a store of signatures"),
-        ("describe new.npy --store no/refs.db", "there is no folder 'no'"),
+        ("describe new.npy --store no/refs.db", "the folder 'no' does not exist"),
         ("describe new.npy --store folder", "it is a folder"),
-        ("describe few.npy --store refs.db", "'refs.db' have 40 values, which takes 40 rows"),
+        ("describe few.npy --store refs.db", "'refs.db' have K=40, which needs 40 rows"),
         (
             "nearest few.npy --store refs.db",
-            "another store with fewer values (`unaligned describe -K 30`)",
+            "another store with a smaller K (`unaligned describe -K 30`)",
         ),
         ("nearest new.npy --store none.db", "There is no store 'none.db'"),
-        ("nearest new.npy --store refs.db --tag source=moon", "has the tags source=moon"),
-        ("nearest new.npy --store refs.db --by source", "say --aggregate 'mean'"),
+        ("nearest new.npy --store refs.db --tag source=moon", "has the tags {'source': 'moon'}"),
+        ("nearest new.npy --store refs.db --by source", "needs --aggregate 'mean'"),
         ("nearest new.npy --store refs.db --aggregate median", "--aggregate 'median'"),
         ("nearest new.npy --store model.npy", "not a store of signatures"),
         ("list --store none.db", "There is no store"),
@@ -108,12 +108,15 @@ def test_other_data_under_a_name_is_refused_or_replaces(store):
         ("export --store refs.db --out all.txt", "--out 'all.txt' must end in .csv, .json, .npz"),
         ("export --store refs.db --out no/all.csv", "the folder 'no' does not exist"),
         ("describe new.npy --store refs.db --subsample 99", "--subsample 99 is more than dataset"),
-        ("describe new.npy --store refs.db --subsample 30", "have 40 values, which takes 40"),
+        ("describe new.npy --store refs.db --subsample 30", "have K=40, which needs 40"),
         (
             "nearest new.npy --store refs.db --subsample many",
             "--subsample 'many' must be a number",
         ),
-        ("nearest few.npy --store refs.db --subsample common", "into another store with fewer"),
+        (
+            "nearest few.npy --store refs.db --subsample common",
+            "another store with a smaller K",
+        ),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):

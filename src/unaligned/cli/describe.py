@@ -56,7 +56,7 @@ def describe(
     from .. import signature as compute
     from ..inputs import at_size, common_size
     from ..metrics.les import LES
-    from ..store.additions import require_rows
+    from ..store.search import require_rows
 
     tags = pairs("--tag", tag)
     whole = reading.load(files)

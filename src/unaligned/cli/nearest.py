@@ -40,7 +40,7 @@ def nearest(
     warning says so, and `--subsample common` draws as many rows as the smallest reference has.
     """
     from .. import Store
-    from ..store.additions import require_rows
+    from ..store.search import require_rows
 
     references = Store(store, create=False)
     tags = pairs("--tag", tag)

@@ -1,4 +1,4 @@
-"""Store: signatures kept in one file, and searched."""
+"""Store: signatures in one SQLite file, with tags and nearest-neighbour search."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .. import _check
 from ..errors import counted
-from . import file as _file
-from . import records as _rows
-from . import search as _search
-from .records import Record
-from .search import Neighbour
+from . import records
+from .file import prepare, transaction
+from .records import Neighbour, Record
 
-if TYPE_CHECKING:  # what computes signatures comes when one is to be computed
+if TYPE_CHECKING:  # `unaligned list` must not import what computes signatures
     import pandas as pd
 
     from ..inputs import DataLike
@@ -26,19 +24,19 @@ __all__ = ["Neighbour", "Record", "Store"]
 
 
 class Store:
-    """Signatures in one SQLite file, with tags, to be searched for the nearest.
+    """A collection of signatures in one SQLite file, with tags, for nearest-neighbour search.
 
-    All signatures of a store were made alike (`recipe`, K), so that any two may be compared:
-    the first one decides. Every change is atomic and on disk when the method returns; any
-    number of threads and processes of one machine may read and write at once.
+    All signatures of a store have the recipe and the K of the first, so that any two can be
+    compared. Every change is atomic and on disk when the method returns; threads and processes
+    of one machine may read and write concurrently.
 
     Parameters
     ----------
     path
-        The file; made where it is missing. A store of an older version is brought up to date, a
-        newer one refused.
+        The file, created if missing. Files of older versions are upgraded; a file of a newer
+        version is an error.
     create
-        False refuses a file that is missing.
+        False raises an error if the file is missing.
 
     Examples
     --------
@@ -52,11 +50,15 @@ class Store:
     ...     added = store.add(cloud, name=f"{n}-d", tags={"even": n == 2})
     >>> [near.name for near in store.nearest(rng.normal(size=(99, 3)), k=2)]
     ['3-d', '2-d']
+    >>> store.to_frame()[["n_samples", "tag:even"]].to_dict("index")["2-d"]
+    {'n_samples': 99, 'tag:even': 'True'}
+    >>> ua.signature(rng.normal(size=(50, 4)), **store.options)
+    Signature(K=20, gamma=1e-08, 50 × 4, ...)
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         self.path: Path = _check.file_path("path", path)
-        _file.prepare(self.path, create=create)
+        prepare(self.path, create=create)
 
     def add(
         self,
@@ -66,19 +68,20 @@ class Store:
         tags: Mapping[str, Any] | None = None,
         replace: bool = False,
     ) -> bool:
-        """Keep a signature, and return whether it is new.
+        """Add a signature, and return whether it is new.
 
-        A name that is there already with the same data made the same way stays as it is (tags
-        are added to those it has); with other data it is refused, or with `replace` replaced.
+        If the store has the same signature under this name, only the tags are added to it.
 
         Parameters
         ----------
         signature
-            Made as those that are there; otherwise RecipeMismatchError says what differs.
+            Of the same recipe and K as the others, otherwise RecipeMismatchError is raised.
         name
-            How it is called here; None takes its own name.
+            Its name in the store; None takes `signature.name`.
         tags
-            Such as `{"tissue": "liver"}`; values are kept as text.
+            Such as `{"tissue": "liver"}`; values are stored as text.
+        replace
+            Replace a signature of other data under this name, which is an error otherwise.
         """
         return self.extend([signature], names=[name], tags=tags, replace=replace) == 1
 
@@ -90,98 +93,68 @@ class Store:
         tags: Mapping[str, Any] | None = None,
         replace: bool = False,
     ) -> int:
-        """Keep many signatures at once, all or none, and return how many are new.
+        """Add all signatures or none, and return how many are new.
 
-        Other processes wait meanwhile; where signatures take long to compute, `add` each.
+        Other processes wait in the meantime; `add` signatures one by one if they are slow to
+        compute.
         """
-        labels = _rows.as_text(tags)
+        labels = records.as_text(tags)
         called = repeat(None) if names is None else names
-        with _file.transaction(self.path, write=True) as db:
+        with transaction(self.path, write=True) as db:
             return sum(
-                _rows.insert(db, signature, name, labels, replace)
+                records.insert(db, signature, name, labels, replace)
                 for signature, name in zip(signatures, called, strict=names is not None)
             )
 
     def tag(self, name: str, tags: Mapping[str, Any]) -> None:
         """Add tags to those of a signature."""
-        with _file.transaction(self.path, write=True) as db:
-            _rows.require(db, name, self.path)
-            _rows.add_tags(db, name, _rows.as_text(tags))
+        with transaction(self.path, write=True) as db:
+            records.require(db, name, self.path)
+            records.add_tags(db, name, records.as_text(tags))
 
     def get(self, name: str) -> Signature:
-        """Return a signature as it was added; `store[name]` does the same."""
-        with _file.transaction(self.path) as db:
-            _rows.require(db, name, self.path)
-            return _rows.restore(db, name, self.path)
+        """Return a signature; same as `store[name]`."""
+        with transaction(self.path) as db:
+            records.require(db, name, self.path)
+            return records.restore(db, name, self.path)
 
     def find(self, name: str) -> Record | None:
-        """Return what is known of a signature without its values, or None."""
-        with _file.transaction(self.path) as db:
-            return _rows.find(db, name)
+        """Return the record of a signature, or None if there is none of this name."""
+        with transaction(self.path) as db:
+            return next(iter(records.select(db, "WHERE name = ?", [name])), None)
 
     def remove(self, *names: str) -> None:
-        """Remove signatures, all of these or none."""
-        with _file.transaction(self.path, write=True) as db:
+        """Remove all of these signatures or none."""
+        with transaction(self.path, write=True) as db:
             for name in names:
-                _rows.require(db, name, self.path)
+                records.require(db, name, self.path)
                 db.execute("DELETE FROM signatures WHERE name = ?", (name,))
 
     def names(self, tags: Mapping[str, Any] | None = None) -> list[str]:
-        """Return the names of those that have all these tags, in the order they were added."""
+        """Return the names of the signatures with all these tags, in the order of adding."""
         return [record.name for record in self.records(tags)]
 
     def records(self, tags: Mapping[str, Any] | None = None) -> list[Record]:
-        """Return what is known of those that have all these tags, in the order of adding."""
-        with _file.transaction(self.path) as db:
-            return _rows.records(db, tags)
+        """Return the records of the signatures with all these tags, in the order of adding."""
+        with transaction(self.path) as db:
+            return records.select(db, *records.where(tags))
 
     def to_frame(self, tags: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        """Return what is known of those that have all these tags as a DataFrame by name.
-
-        A column for each tag, named `tag:organ`; NaN where a signature lacks it.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import unaligned as ua
-        >>> store = ua.Store(Path(tempfile.mkdtemp()) / "references.db")
-        >>> made = ua.signature(np.random.default_rng(0).normal(size=(99, 3)), n_eigenvalues=20)
-        >>> store.add(made, name="liver 1", tags={"organ": "liver"})
-        True
-        >>> store.to_frame()[["n_samples", "tag:organ"]].to_dict("index")
-        {'liver 1': {'n_samples': 99, 'tag:organ': 'liver'}}
-        """
-        from .export import frame
-
-        return frame(self.records(tags))
+        """Return the records as a DataFrame by name, with a column `tag:…` for each tag."""
+        return records.frame(self.records(tags))
 
     @property
     def recipe(self) -> Recipe | None:
-        """What all signatures here were made with; None while there is none."""
-        with _file.transaction(self.path) as db:
-            found = _rows.pattern(db)
-        return None if found is None else found[0]
+        """The recipe of all signatures, None if the store is empty."""
+        with transaction(self.path) as db:
+            return records.recipe_and_k(db)[0]
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `ua.signature` must be given for a signature that fits; empty while all do.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import unaligned as ua
-        >>> store = ua.Store(Path(tempfile.mkdtemp()) / "references.db")
-        >>> points = np.random.default_rng(0).normal(size=(99, 3))
-        >>> store.add(ua.signature(points, n_eigenvalues=20, gamma=1e-6), name="first")
-        True
-        >>> ua.signature(points[:50], **store.options)
-        Signature(K=20, gamma=1e-06, 50 × 3, ...)
-        """
-        with _file.transaction(self.path) as db:
-            found = _rows.pattern(db)
-        return {} if found is None else _rows.options_of(*found)
+        """Options of `ua.signature` for signatures of this store, {} if the store is empty."""
+        with transaction(self.path) as db:
+            recipe, k = records.recipe_and_k(db)
+        return {} if recipe is None else records.options_of(recipe, k)
 
     def nearest(
         self,
@@ -195,67 +168,56 @@ class Store:
     ) -> list[Neighbour]:
         """Return the k nearest references by LES, the nearest first.
 
-        Every distance is worked out, O(n K): 100,000 references of 200 values take about 0.2 s.
-        Sizes so different that they decide the distances are a `SampleSizeWarning`; another
-        number of columns than all references have is a `DataWarning`.
+        Computes all n distances, O(n K): about 0.2 s for 100,000 references of 200 values.
+        Warns (`SampleSizeWarning`) if sample sizes differ so much that they bias the distances,
+        and (`DataWarning`) if all references have another number of columns than the data.
 
         Parameters
         ----------
         data
-            A `Signature`, or what `ua.signature` takes: then it is made as those here were.
+            A `Signature`, or data for `ua.signature`, which gets the options of the store.
         k
-            How many.
+            Number of neighbours.
         aggregate
-            `"mean"`, `"min"` or `"max"`: how unlike groups of references are (Section 5.3).
+            `"mean"`, `"min"` or `"max"`: rank groups of references by it (Section 5.3).
         by
-            The tag whose values make the groups; None makes one group of all.
+            The tag whose values form the groups; None forms one group.
         tags
-            Only references that have all these tags.
+            Search only references with all these tags.
         subsample
-            Draw so many rows of the data first; `"common"`: as many as the smallest of these
-            references has.
+            Draw this many rows of the data first; `"common"`: as many as the smallest reference
+            has.
         """
-        from . import additions as _new  # and with it what computes signatures
+        from .search import nearest  # imports what computes signatures
 
         k = _check.positive_int("k", k)
-        _search.require_possible(aggregate, by)
-        mine = _new.described(self, data, subsample, tags)
-        with _file.transaction(self.path) as db:
-            _rows.require_fitting(db, mine, "This signature does not fit the store")
-            ids, distances = _search.scan(db, mine.values, tags)
-            _new.warn_of_differences(db, mine, self.path, tags, of_data=mine is not data)
-            if aggregate is None:
-                return _search.single(db, mine, ids, distances, k)
-            return _search.groups(db, mine, ids, distances, by, aggregate)[:k]
+        return nearest(self, data, k, aggregate=aggregate, by=by, tags=tags, subsample=subsample)
 
     def export(
         self, path: str | os.PathLike[str], *, tags: Mapping[str, Any] | None = None
     ) -> int:
-        """Write the signatures to a .csv, .json or .npz file, and return how many they are.
+        """Write the signatures to a .csv, .json or .npz file, and return their number.
 
-        A table with a row per signature; in JSON and NPZ with eigenvalues and recipe.
+        A table with a row per signature; JSON and NPZ contain eigenvalues and recipe too.
         """
-        from .export import writer  # when it is asked for
-
-        write = writer(path)
-        with _file.transaction(self.path) as db:
-            records = _rows.records(db, tags)
-            pairs = [(record, _rows.restore(db, record.name, self.path)) for record in records]
+        write = records.WRITERS[_check.suffix_of("path", path, records.WRITERS)]
+        with transaction(self.path) as db:
+            found = records.select(db, *records.where(tags))
+            pairs = [(record, records.restore(db, record.name, self.path)) for record in found]
         write(path, pairs)
         return len(pairs)
 
     def __getitem__(self, name: str) -> Signature:
-        """Return a signature by its name, as `get` does."""
+        """Return a signature by name."""
         return self.get(name)
 
     def __len__(self) -> int:
-        with _file.transaction(self.path) as db:
+        with transaction(self.path) as db:
             count: int = db.execute("SELECT count(*) FROM signatures").fetchone()[0]
         return count
 
     def __contains__(self, name: object) -> bool:
-        with _file.transaction(self.path) as db:
-            return _rows.has(db, name)
+        return isinstance(name, str) and self.find(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -264,7 +226,7 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing stays open between calls."""
+        """Do nothing: no file stays open between calls."""
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {counted(len(self), 'signature')})"

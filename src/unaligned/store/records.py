@@ -1,36 +1,37 @@
-"""Signatures as rows: put in, checked, taken out."""
+"""Signatures as rows of a store: insert, select, restore, export."""
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .. import _check
-from .._check import FloatArray
 from .._format import jsonable
 from ..errors import FileError, InputError, InputTypeError, RecipeMismatchError
 
-if TYPE_CHECKING:  # listing a store takes no more than numpy
+if TYPE_CHECKING:  # `unaligned list` imports nothing heavier than numpy
+    import pandas as pd
+
     from ..spectra.signature import Recipe, Signature
 
-NUMBER = np.dtype("<f8")  # whatever the machine
-DRAWN_FROM = "rows_drawn_from"  # among the stats of a signature
+DTYPE = np.dtype("<f8")  # of the arrays in the file, on every machine
 _IDENTITY = ("name", "fingerprint", "n_samples", "n_features")
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a store says of one signature, without its values.
+    """Facts about a stored signature, without its values.
 
-    `rows_drawn_from` is how many rows there were before `unaligned describe --subsample`; None
-    where all were taken.
+    `rows_drawn_from` is the number of rows before `unaligned describe --subsample`, None if
+    there was no subsampling.
     """
 
     name: str
@@ -44,6 +45,32 @@ class Record:
     rows_drawn_from: int | None = None
 
 
+@dataclass(frozen=True)
+class Neighbour:
+    """A reference, or a group of references, and its distance.
+
+    Attributes
+    ----------
+    name
+        Name of the reference, or the group's value of the tag that forms groups.
+    distance, error_bound
+        LES distance, or its mean, minimum or maximum over the group, and a bound on its error.
+    tags
+        Tags of the reference, or the tag that forms the group.
+    n_references
+        Size of the group; 1 for a single reference.
+    n_samples
+        Rows of the reference; None for a group.
+    """
+
+    name: str
+    distance: float
+    error_bound: float
+    tags: Mapping[str, str] = field(default_factory=dict)
+    n_references: int = 1
+    n_samples: int | None = None
+
+
 def insert(
     db: sqlite3.Connection,
     signature: Signature,
@@ -51,7 +78,7 @@ def insert(
     tags: Mapping[str, str],
     replace: bool,
 ) -> bool:
-    """Put a signature in, and return whether it is new."""
+    """Insert a signature, and return whether it is new."""
     from ..spectra.signature import Signature
 
     if not isinstance(signature, Signature):
@@ -62,19 +89,12 @@ def insert(
     name = signature.name if name is None else name
     if not name or not isinstance(name, str):
         raise InputError(f"name={name!r}: a signature needs a name in a store. Give name='...'.")
-    if not replace and has(db, name):
+    if not replace and select(db, "WHERE name = ?", [name]):
         _require_same(db, signature, name)
         add_tags(db, name, tags)
         return False
     db.execute("DELETE FROM signatures WHERE name = ?", (name,))
-    require_fitting(db, signature, f"{name!r} cannot join this store")
-    _write(db, signature, name, tags)
-    return True
-
-
-def _write(
-    db: sqlite3.Connection, signature: Signature, name: str, tags: Mapping[str, str]
-) -> None:
+    require_fitting(db, signature, f"{name!r} cannot be added to this store")
     header, arrays = signature.to_parts()
     recipe = json.dumps(header.pop("recipe"))
     identity = {key: header.pop(key) for key in _IDENTITY} | {"name": name}
@@ -90,13 +110,15 @@ def _write(
     }
     columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
     key = db.execute(f"INSERT INTO signatures ({columns}) VALUES ({places})", row).lastrowid
-    db.execute("INSERT INTO vectors VALUES (?, ?)", (key, _bytes(signature.values)))
-    spectrum = [_bytes(arrays[part]) for part in ("eigenvalues", "lower", "upper")]
+    parts = (signature.values, arrays["eigenvalues"], arrays["lower"], arrays["upper"])
+    vector, *spectrum = (part.astype(DTYPE, copy=False).tobytes() for part in parts)
+    db.execute("INSERT INTO vectors VALUES (?, ?)", (key, vector))
     db.execute("INSERT INTO spectra VALUES (?, ?, ?, ?)", (key, *spectrum))
+    return True
 
 
 def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
-    """Take a signature out as it was put in."""
+    """Return a signature as it was inserted."""
     from ..spectra.signature import Signature
 
     row = db.execute(
@@ -112,7 +134,7 @@ def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
             "recipe": json.loads(recipe),
         }
         blobs = {"eigenvalues": eigenvalues, "lower": lower, "upper": upper}
-        arrays = {key: np.frombuffer(blob, dtype=NUMBER) for key, blob in blobs.items()}
+        arrays = {key: np.frombuffer(blob, dtype=DTYPE) for key, blob in blobs.items()}
         return Signature.from_parts(header, arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(
@@ -121,128 +143,27 @@ def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
         ) from error
 
 
-def records(db: sqlite3.Connection, tags: Mapping[str, Any] | None) -> list[Record]:
-    """Return what is known of those that have all these tags, in the order of adding."""
-    return _records(db, *where(tags))
-
-
-def find(db: sqlite3.Connection, name: str) -> Record | None:
-    """Return what is known of one signature, or None."""
-    return next(iter(_records(db, "WHERE name = ?", [name])), None)
-
-
-def _records(db: sqlite3.Connection, condition: str, texts: list[str]) -> list[Record]:
-    columns = [field.name for field in fields(Record)]
-    drawn = f"json_extract(details, '$.stats.{DRAWN_FROM}')"
-    known = [drawn if name == DRAWN_FROM else name for name in columns]
-    rows = db.execute(f"SELECT {', '.join(known)} FROM signatures {condition} ORDER BY id", texts)
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
+def select(db: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> list[Record]:
+    """Return the records that satisfy an SQL condition, in the order of adding."""
+    names = [field.name for field in fields(Record)]
+    nested = {"rows_drawn_from": "json_extract(details, '$.stats.rows_drawn_from')"}
+    columns = ", ".join(nested.get(name, name) for name in names)
+    rows = db.execute(f"SELECT {columns} FROM signatures {condition} ORDER BY id", values)
+    found = [dict(zip(names, row, strict=True)) for row in rows]
     return [Record(**{**row, "tags": json.loads(row["tags"])}) for row in found]
 
 
-def by_size(db: sqlite3.Connection, tags: Mapping[str, Any] | None) -> list[tuple[str, int]]:
-    """Return name and rows of the smallest and of the largest that have all these tags."""
-    condition, texts = where(tags)
-    # SQLite takes the name from the row that has the extreme.
-    pairs = (
-        db.execute(f"SELECT name, {extreme}(n_samples) FROM signatures {condition}", texts)
-        for extreme in ("min", "max")
-    )
-    return [(name, size) for name, size in (found.fetchone() for found in pairs) if name]
-
-
-def shared_columns(
-    db: sqlite3.Connection, tags: Mapping[str, Any] | None
-) -> tuple[int | None, int]:
-    """Return the number of columns that all with these tags have, or None; how many they are."""
-    condition, texts = where(tags)
-    least, most, count = db.execute(
-        f"SELECT min(n_features), max(n_features), count(*) FROM signatures {condition}", texts
-    ).fetchone()
-    return (least if least == most else None), count
-
-
-def pattern(db: sqlite3.Connection) -> tuple[Recipe, int] | None:
-    """Return the recipe and the K of all signatures, None while there is none."""
-    from ..spectra.signature import Recipe
-
-    row = db.execute("SELECT recipe, n_eigenvalues FROM signatures ORDER BY id LIMIT 1").fetchone()
-    if row is None:
-        return None
-    recipe = json.loads(row[0])
-    return Recipe(**{**recipe, "preprocess": tuple(recipe["preprocess"])}), row[1]
-
-
-def require_fitting(db: sqlite3.Connection, signature: Signature, what: str) -> None:
-    """Refuse a signature that was made otherwise than those that are here."""
-    found = pattern(db)
-    if found is None:
-        return
-    recipe, k = found
-    differing = signature.recipe.differences(recipe)
-    if signature.n_eigenvalues != k:
-        differing["n_eigenvalues"] = (signature.n_eigenvalues, k)
-    if differing:
-        told = "; ".join(f"{key}: {a!r}, here {b!r}" for key, (a, b) in differing.items())
-        raise RecipeMismatchError(
-            f"{what}: it was made differently ({told}). Make it with "
-            "ua.signature(data, **store.options), or keep it in another store."
-        )
-
-
-def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> None:
-    """Refuse a name that stands for something else."""
-    from ..spectra.signature import Recipe
-
-    fingerprint, recipe, k = db.execute(
-        "SELECT fingerprint, recipe, n_eigenvalues FROM signatures WHERE name = ?", (name,)
-    ).fetchone()
-    here = {**asdict(Recipe(**json.loads(recipe))), "n_eigenvalues": k}
-    mine = jsonable(asdict(signature.recipe), allow_nan=True)  # a tuple of steps is a list there
-    mine["n_eigenvalues"] = signature.n_eigenvalues
-    differing = [key for key in mine if key != "version" and mine[key] != here.get(key)]
-    if fingerprint != signature.fingerprint:
-        differing = ["its data", *differing]
-    if differing:
-        raise InputError(
-            f"name={name!r} is in the store already and differs in {', '.join(differing)}. "
-            "Choose another name, or pass replace=True."
-        )
-
-
-def options_of(recipe: Recipe, n_eigenvalues: int) -> dict[str, Any]:
-    """Return what `ua.signature` must be given for a signature of this recipe."""
-    options: dict[str, Any] = {
-        "n_eigenvalues": n_eigenvalues,
-        "gamma": recipe.gamma,
-        "solver": recipe.solver,
-        "tol": recipe.tol,
-        "rng": recipe.seed,
-        "robust": recipe.robust,
-        "preprocess": recipe.preprocess or None,
-    }
-    if recipe.bandwidth != "none":  # there is a kernel
-        options |= {
-            "bandwidth": recipe.bandwidth,
-            "bandwidth_factor": recipe.bandwidth_factor,
-            "n_neighbors": recipe.n_neighbors,
-            "kernel": recipe.kernel,
-        }
-    if recipe.metric != "precomputed":
-        options["metric"] = recipe.metric
-    return options
-
-
-def has(db: sqlite3.Connection, name: object) -> bool:
-    """Whether there is a signature of this name."""
-    if not isinstance(name, str):
-        return False
-    return db.execute("SELECT 1 FROM signatures WHERE name = ?", (name,)).fetchone() is not None
+def where(tags: Mapping[str, Any] | None) -> tuple[str, list[str]]:
+    """Return the SQL condition that a row has all these tags, and its values."""
+    pairs = as_text(tags)
+    one = "EXISTS (SELECT 1 FROM json_each(signatures.tags) WHERE key = ? AND value = ?)"
+    condition = " AND ".join([one] * len(pairs))
+    return f"WHERE {condition}" if pairs else "", [text for pair in pairs.items() for text in pair]
 
 
 def require(db: sqlite3.Connection, name: str, path: Path) -> None:
-    """Refuse a name that is not there, naming the nearest one."""
-    if not has(db, name):
+    """Raise an error if there is no signature of this name."""
+    if db.execute("SELECT 1 FROM signatures WHERE name = ?", (name,)).fetchone() is None:
         names = [row[0] for row in db.execute("SELECT name FROM signatures LIMIT 10000")]
         near = _check.did_you_mean(name, names)
         raise InputError(f"Store {str(path)!r} has no signature {name!r}.{near}")
@@ -257,19 +178,139 @@ def add_tags(db: sqlite3.Connection, name: str, tags: Mapping[str, str]) -> None
 
 
 def as_text(tags: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return tags with their values as text, as they are kept and looked for."""
+    """Return tags with keys and values as text, as they are stored."""
     if tags is not None and not isinstance(tags, Mapping):
         raise InputTypeError(f"tags={tags!r} must be a dict such as {{'tissue': 'liver'}}.")
     return {str(key): str(value) for key, value in (tags or {}).items()}
 
 
-def where(tags: Mapping[str, Any] | None) -> tuple[str, list[str]]:
-    """Return the condition that a row has all these tags, and its values."""
-    pairs = as_text(tags)
-    one = "EXISTS (SELECT 1 FROM json_each(signatures.tags) WHERE key = ? AND value = ?)"
-    condition = " AND ".join([one] * len(pairs))
-    return f"WHERE {condition}" if pairs else "", [text for pair in pairs.items() for text in pair]
+def recipe_and_k(db: sqlite3.Connection) -> tuple[Recipe | None, int]:
+    """Return the recipe and the K of all signatures, None and 0 if there is none."""
+    row = db.execute("SELECT recipe, n_eigenvalues FROM signatures ORDER BY id LIMIT 1").fetchone()
+    return (None, 0) if row is None else (_recipe(row[0]), row[1])
 
 
-def _bytes(values: FloatArray) -> bytes:
-    return values.astype(NUMBER, copy=False).tobytes()
+def _recipe(text: str) -> Recipe:
+    from ..spectra.signature import Recipe
+
+    found = json.loads(text)
+    return Recipe(**{**found, "preprocess": tuple(found["preprocess"])})
+
+
+def options_of(recipe: Recipe, n_eigenvalues: int) -> dict[str, Any]:
+    """Return the options of `ua.signature` for a signature of this recipe."""
+    options: dict[str, Any] = {
+        "n_eigenvalues": n_eigenvalues,
+        "gamma": recipe.gamma,
+        "solver": recipe.solver,
+        "tol": recipe.tol,
+        "rng": recipe.seed,
+        "robust": recipe.robust,
+        "preprocess": recipe.preprocess or None,
+    }
+    if recipe.bandwidth != "none":  # there is a kernel
+        names = ("bandwidth", "bandwidth_factor", "n_neighbors", "kernel")
+        options |= {name: getattr(recipe, name) for name in names}
+    if recipe.metric != "precomputed":
+        options["metric"] = recipe.metric
+    return options
+
+
+def require_fitting(db: sqlite3.Connection, signature: Signature, what: str) -> None:
+    """Raise an error if a signature has another recipe or K than those of the store."""
+    recipe, k = recipe_and_k(db)
+    if recipe is None:
+        return
+    differing = signature.recipe.differences(recipe)
+    if signature.n_eigenvalues != k:
+        differing["n_eigenvalues"] = (signature.n_eigenvalues, k)
+    if differing:
+        details = "; ".join(f"{key}: {a!r}, here {b!r}" for key, (a, b) in differing.items())
+        raise RecipeMismatchError(
+            f"{what}: its settings differ ({details}). Compute it with "
+            "ua.signature(data, **store.options), or use another store."
+        )
+
+
+def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> None:
+    """Raise an error if the store has another signature under this name."""
+    fingerprint, recipe, k = db.execute(
+        "SELECT fingerprint, recipe, n_eigenvalues FROM signatures WHERE name = ?", (name,)
+    ).fetchone()
+    given = {"its data": signature.fingerprint, "n_eigenvalues": signature.n_eigenvalues}
+    given |= asdict(signature.recipe) | {"version": None}
+    stored = {"its data": fingerprint, "n_eigenvalues": k, **asdict(_recipe(recipe))}
+    stored["version"] = None
+    differing = [key for key in given if given[key] != stored[key]]
+    if differing:
+        raise InputError(
+            f"name={name!r} is in the store already and differs in {', '.join(differing)}. "
+            "Choose another name, or pass replace=True."
+        )
+
+
+Pairs: TypeAlias = Sequence[tuple[Record, "Signature"]]
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """Return records as a table by name, with a column for each tag."""
+    import pandas as pd
+
+    facts = [field.name for field in fields(Record) if field.name not in ("name", "tags")]
+    columns = {key: [getattr(record, key) for record in records] for key in facts}
+    for key in sorted({key for record in records for key in record.tags}):
+        columns[f"tag:{key}"] = [record.tags.get(key) for record in records]
+    names = pd.Index([record.name for record in records], name="name", dtype=object)
+    return pd.DataFrame(columns, index=names)
+
+
+def _write_csv(path: PathLike, pairs: Pairs) -> None:
+    import pandas as pd
+
+    from ..io.archive import write_text
+
+    known = frame([record for record, _ in pairs])
+    tags = [key for key in map(str, known.columns) if key.startswith("tag:")]
+    known = known[["n_samples", "n_features", "error_bound", "fingerprint", *tags]]
+    values = pd.DataFrame([signature.values for _, signature in pairs], index=known.index)
+    values.columns = pd.Index([f"v{i + 1}" for i in range(values.shape[1])])
+    write_text(path, known.join(values).to_csv(lineterminator="\n"))
+
+
+def _write_json(path: PathLike, pairs: Pairs) -> None:
+    from ..io.archive import write_text
+
+    rows = [
+        {
+            **asdict(record),
+            "recipe": asdict(signature.recipe),
+            "eigenvalues": signature.eigenvalues,
+            "values": signature.values,
+        }
+        for record, signature in pairs
+    ]
+    write_text(path, json.dumps(jsonable(rows), indent=1) + "\n")
+
+
+def _write_npz(path: PathLike, pairs: Pairs) -> None:
+    from ..io.archive import whole_file
+
+    arrays = {
+        "names": np.array([record.name for record, _ in pairs], dtype=str),
+        "tags": np.array([json.dumps(dict(record.tags)) for record, _ in pairs], dtype=str),
+        "n_samples": np.array([record.n_samples for record, _ in pairs], dtype=np.int64),
+        "error_bounds": np.array([record.error_bound for record, _ in pairs]),
+        "values": np.array([signature.values for _, signature in pairs]),
+        "eigenvalues": np.array([signature.eigenvalues for _, signature in pairs]),
+        "recipe": np.array(json.dumps(asdict(pairs[0][1].recipe)) if pairs else "", dtype=str),
+    }
+    with whole_file(path) as stream:
+        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
+
+
+WRITERS: dict[str, Callable[[PathLike, Pairs], None]] = {
+    ".csv": _write_csv,
+    ".json": _write_json,
+    ".npz": _write_npz,
+}

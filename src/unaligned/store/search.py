@@ -1,137 +1,185 @@
-"""The nearest of all references, and of groups of them."""
+"""Nearest-neighbour search: the signature of the data, all distances, the smallest of them."""
 
 from __future__ import annotations
 
-import json
+import math
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .. import _check
 from .._check import FloatArray, IndexArray
-from ..errors import InputError
-from .records import NUMBER, where
+from ..comparison import prepare, signature
+from ..data.dataset import Dataset
+from ..embedding import AGGREGATORS
+from ..errors import DataWarning, InputError, counted, warn
+from ..inputs import DataLike, at_size, common_size, own_name, warn_about_sizes
+from ..metrics.les import LES
+from ..spectra.signature import Signature
+from .file import transaction
+from .records import DTYPE, Neighbour, Record, require_fitting, restore, select, where
 
 if TYPE_CHECKING:
-    from ..spectra.signature import Signature
+    from . import Store
 
-_ROWS = 2048  # at a time: a few MB, which stay in the processor's cache
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """A reference, or a group of them, and how far away it is.
-
-    Attributes
-    ----------
-    name
-        The name of the reference, or the group's value of the tag that makes groups.
-    distance, error_bound
-        The LES distance, or its mean, minimum or maximum over the group; the true one is no
-        further away than the bound.
-    tags
-        The tags of the reference, or the one that makes the group.
-    n_references
-        The size of the group; 1 for a single reference.
-    n_samples
-        The rows of the reference; None for a group.
-    """
-
-    name: str
-    distance: float
-    error_bound: float
-    tags: Mapping[str, str] = field(default_factory=dict)
-    n_references: int = 1
-    n_samples: int | None = None
+Tags = Mapping[str, Any] | None
 
 
-def require_possible(aggregate: str | None, by: str | None) -> None:
-    """Refuse a search that could not be answered, before anything is computed."""
-    from ..embedding import AGGREGATORS
-
+def nearest(
+    store: Store,
+    data: DataLike,
+    k: int,
+    *,
+    aggregate: str | None,
+    by: str | None,
+    tags: Tags,
+    subsample: int | str | None,
+) -> list[Neighbour]:
+    """Return the k nearest references or groups of them; see `Store.nearest`."""
     if aggregate is not None:
         _check.one_of("aggregate", aggregate, AGGREGATORS)
     elif by is not None:
-        raise InputError(f"by={by!r} makes groups: say aggregate='mean', 'min' or 'max' too.")
+        raise InputError(f"by={by!r} needs aggregate='mean', 'min' or 'max'.")
+    query = data if isinstance(data, Signature) else _describe(store, data, subsample, tags)
+    if query is data and subsample is not None:
+        raise InputError(f"subsample={subsample!r} needs the data itself; data is a Signature.")
+    with transaction(store.path) as db:
+        require_fitting(db, query, "This signature does not fit the store")
+        ids, distances = _scan(db, query.values, tags)
+        _warn_of_differences(db, query, store, tags, can_subsample=query is not data)
+        if aggregate is None:
+            return _singles(db, query, ids, distances, k)
+        references = select(db, *where(tags))  # in the order of the distances
+        return _groups(references, query, distances, by, aggregate)[:k]
 
 
-def scan(
-    db: sqlite3.Connection, values: FloatArray, tags: Mapping[str, Any] | None
-) -> tuple[IndexArray, FloatArray]:
-    """Return the ids of all that have these tags, and their distances (Eq. 11, its root)."""
+def require_rows(store: Store, dataset: Dataset) -> None:
+    """Raise an error if a dataset has fewer rows than the K of a store."""
+    k = store.options.get("n_eigenvalues", 0)
+    if dataset.n_samples < k:
+        raise InputError(
+            f"The signatures in {str(store.path)!r} have K={k}, which needs {k} rows; "
+            f"{dataset.label} has {dataset.n_samples}. Leave it out, or describe all data in "
+            f"another store with a smaller K (`unaligned describe -K {dataset.n_samples}`)."
+        )
+
+
+def _describe(store: Store, data: DataLike, subsample: int | str | None, tags: Tags) -> Signature:
+    """Return the signature of data, with the options of a store."""
+    options = store.options
+    seed = options.pop("rng", 0)
+    dataset, _ = prepare(data, options)
+    dataset = dataset.with_options(name=own_name(data) or "new data")
+    if subsample == "common":
+        with transaction(store.path) as db:
+            found = _extremes(db, tags)
+        # An empty store is an error of the search.
+        name, subsample = found[0] if found else ("", dataset.n_samples)
+        if subsample > dataset.n_samples:
+            raise InputError(
+                f"subsample='common' takes as many rows as the smallest reference has, {name!r} "
+                f"with {subsample}; {dataset.label} has {dataset.n_samples}. Describe the "
+                "references in another store at that size "
+                f"(`unaligned describe --subsample {dataset.n_samples}`)."
+            )
+    if subsample is not None:
+        size = common_size(subsample, [dataset], LES())
+        dataset = cast(Dataset, at_size({"": dataset}, size, seed)[""])
+    require_rows(store, dataset)
+    return signature(dataset, rng=seed, **options)
+
+
+def _extremes(db: sqlite3.Connection, tags: Tags) -> list[tuple[str, int]]:
+    """Return name and size of the smallest and the largest reference with these tags."""
+    condition, texts = where(tags)
+    # SQLite takes the name from the row that has the extreme.
+    rows = [
+        db.execute(f"SELECT name, {extreme}(n_samples) FROM signatures {condition}", texts)
+        for extreme in ("min", "max")
+    ]
+    return [(name, size) for name, size in (row.fetchone() for row in rows) if name]
+
+
+def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[IndexArray, FloatArray]:
+    """Return the ids and distances (the root of Eq. 11) of all references with these tags."""
     condition, texts = where(tags)
     chosen = f"WHERE id IN (SELECT id FROM signatures {condition})" if condition else ""
     cursor = db.execute(f"SELECT id, data FROM vectors {chosen} ORDER BY id", texts)
     ids: list[int] = []
     squares = []
-    while rows := cursor.fetchmany(_ROWS):
+    while rows := cursor.fetchmany(2048):  # 3 MB at K=200, which stay in the CPU cache
         ids += [row[0] for row in rows]
-        matrix = np.frombuffer(b"".join(row[1] for row in rows), dtype=NUMBER)
+        matrix = np.frombuffer(b"".join(row[1] for row in rows), dtype=DTYPE)
         difference = matrix.reshape(-1, values.size) - values
         squares.append(np.einsum("ij,ij->i", difference, difference))
     if not ids:
-        missing = ", ".join(f"{key}={text}" for key, text in (tags or {}).items())
         raise InputError(
-            f"No signature of the store has the tags {missing}."
-            if missing
+            f"No signature of the store has the tags {dict(tags)}."
+            if tags
             else "The store is empty. Add signatures with store.add or `unaligned describe`."
         )
     return np.array(ids), np.sqrt(np.concatenate(squares))
 
 
-def single(
-    db: sqlite3.Connection, mine: Signature, ids: IndexArray, distances: FloatArray, k: int
+def _warn_of_differences(
+    db: sqlite3.Connection, query: Signature, store: Store, tags: Tags, *, can_subsample: bool
+) -> None:
+    """Warn if distances are due to different sizes, or to a missing column."""
+    query = replace(query, name=query.name or "new data")
+    extremes = _extremes(db, tags)
+    name, _ = max(extremes, key=lambda end: abs(math.log(end[1] / query.n_samples)))
+    other = restore(db, name, store.path)
+    remedy = "subsample='common' draws as many rows of the data as the smallest reference has."
+    larger = can_subsample and query.n_samples > other.n_samples
+    warn_about_sizes(LES(), [query, other], remedy if larger else None)
+    condition, texts = where(tags)
+    least, most, count = db.execute(
+        f"SELECT min(n_features), max(n_features), count(*) FROM signatures {condition}", texts
+    ).fetchone()
+    differ = least == most != query.n_features and count > 1
+    if differ and query.recipe.kind == other.recipe.kind == "points":
+        warn(
+            f"{query.name!r} has {counted(query.n_features, 'column')}, and all {count} "
+            f"references have {most}. A missing or additional column changes the distance. Check "
+            "the file, and choose columns=.",
+            DataWarning,
+        )
+
+
+def _singles(
+    db: sqlite3.Connection, query: Signature, ids: IndexArray, distances: FloatArray, k: int
 ) -> list[Neighbour]:
-    """Return the k nearest, equal ones in the order of adding."""
+    """Return the k nearest references, ties in the order of adding."""
     found = []
     for i in np.argsort(distances, kind="stable")[:k]:
-        name, bound, tags, n_samples = db.execute(
-            "SELECT name, error_bound, tags, n_samples FROM signatures WHERE id = ?",
-            (int(ids[i]),),
-        ).fetchone()
-        bound += mine.total_error_bound
-        known = {"tags": json.loads(tags), "n_samples": n_samples}
-        found.append(Neighbour(name, float(distances[i]), bound, **known))
+        (record,) = select(db, "WHERE id = ?", [int(ids[i])])
+        bound = record.error_bound + query.total_error_bound
+        distance, size = float(distances[i]), record.n_samples
+        found.append(Neighbour(record.name, distance, bound, record.tags, n_samples=size))
     return found
 
 
-def groups(
-    db: sqlite3.Connection,
-    mine: Signature,
-    ids: IndexArray,
+def _groups(
+    records: Sequence[Record],
+    query: Signature,
     distances: FloatArray,
     by: str | None,
-    how: str,
+    aggregate: str,
 ) -> list[Neighbour]:
-    """Return the groups that a tag makes, the nearest first; without one all are one group."""
-    from ..embedding import AGGREGATORS
-
-    combine = AGGREGATORS[how]
-    bounds = dict(db.execute("SELECT id, error_bound FROM signatures").fetchall())
-    labels = dict.fromkeys(bounds, "all") if by is None else _labels(db, by)
-    places: dict[str, list[int]] = {}
-    for place, key in enumerate(ids.tolist()):
-        if key in labels:
-            places.setdefault(labels[key], []).append(place)
-    if not places:
-        raise InputError(f"by={by!r} makes no groups: no signature chosen has this tag.")
+    """Return the groups of references by a tag, the nearest first; one group without a tag."""
+    groups: dict[str, list[int]] = {}
+    for i, record in enumerate(records):
+        if by is None or by in record.tags:
+            groups.setdefault("all" if by is None else record.tags[by], []).append(i)
+    if not groups:
+        raise InputError(f"by={by!r} forms no groups: no selected signature has this tag.")
     found = []
-    for name, inside in places.items():
-        bound = max(bounds[int(key)] for key in ids[inside]) + mine.total_error_bound
+    for name, inside in groups.items():
+        bound = max(records[i].error_bound for i in inside) + query.total_error_bound
         tags = {} if by is None else {by: name}
-        value = float(combine(distances[inside]))
-        found.append(Neighbour(name, value, bound, tags, len(inside)))
+        distance = float(AGGREGATORS[aggregate](distances[inside]))
+        found.append(Neighbour(name, distance, bound, tags, len(inside)))
     return sorted(found, key=lambda group: group.distance)
-
-
-def _labels(db: sqlite3.Connection, by: str) -> dict[int, str]:
-    """Return the value of a tag for every row that has it."""
-    rows = db.execute(
-        """SELECT signatures.id, label.value FROM signatures, json_each(signatures.tags) AS label
-        WHERE label.key = ?""",
-        (by,),
-    )
-    return dict(rows.fetchall())
