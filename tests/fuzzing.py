@@ -1,4 +1,4 @@
-"""Mutations of sound files, and a process in which they are read."""
+"""Mutations of valid files, and a process that reads them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_MEMORY = 6 << 30
 
 
 def mutations():
-    """Return a strategy of lists of changes; places are shares of the file, of any length."""
+    """Return a strategy of lists of changes; positions are fractions of the file's length."""
     place = st.floats(0, 1, exclude_max=True)
     change = st.one_of(
         st.tuples(st.just("flip"), place, st.integers(0, 7)),
@@ -40,7 +40,7 @@ def mutations():
 
 
 def mutated(data, changes):
-    """Return the bytes with these changes made one after the other."""
+    """Return the bytes with these changes applied in order."""
     out = bytearray(data)
     for kind, where, what in changes:
         i = int(where * len(out))
@@ -63,7 +63,7 @@ def mutated(data, changes):
 
 
 def _read_files(connection):
-    """Read the paths that arrive and send back what came of each, until None arrives."""
+    """Read the paths that arrive and send back the outcome of each, until None arrives."""
     import unaligned as ua
 
     with contextlib.suppress(ImportError):  # Windows has no such limits
@@ -77,9 +77,9 @@ def _read_files(connection):
             try:
                 reader(path, **options)
             except ua.errors.InputError as error:
-                outcome = "refused"
+                outcome = "rejected"
                 if Path(path).name not in str(error):
-                    outcome = f"refused without the file's name: {error}"
+                    outcome = f"rejected without the file's name: {error}"
                     break
             except BaseException as error:
                 outcome = (
@@ -90,7 +90,7 @@ def _read_files(connection):
 
 
 def _ways(ua, path):
-    """Return how a file is read: all of them must end well."""
+    """Return the calls that read a file; none may fail otherwise than by an `InputError`."""
     ways = [(ua.load, {}), (ua.load_all, {})]
     if Path(path).name in LABELLED:
         ways.append((ua.load_all, {"group_by": "day"}))
@@ -102,7 +102,7 @@ def _ways(ua, path):
 
 
 class Sandbox:
-    """A process that reads files, and is started anew when it crashes or hangs."""
+    """A process that reads files, restarted when it crashes or hangs."""
 
     def __enter__(self):
         self.folder = Path(tempfile.mkdtemp())
@@ -115,7 +115,7 @@ class Sandbox:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self, name, mutation):
-        """Return `read`, `refused`, or what else came of a mutated file."""
+        """Return `read`, `rejected`, or another outcome of a mutated file."""
         path = self._write(name, *mutation)
         if self.process is None:
             self._start()

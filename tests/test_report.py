@@ -196,7 +196,7 @@ def test_two_hundred_datasets_stay_below_fifteen_megabytes(tmp_path):
 
 def test_existing_folder_raises(comparison, tmp_path):
     (tmp_path / "folder.html").mkdir()
-    with pytest.raises(FileError, match=r"Cannot write .*it is there and not a plain file"):
+    with pytest.raises(FileError, match=r"Cannot write .*it exists and is not a plain file"):
         comparison.report(tmp_path / "folder.html")
 
 

@@ -22,7 +22,7 @@ from .engine import one_blas
 from .engine.memory import storage_for
 from .errors import InputTypeError, collected
 from .inputs import DataLike, collection, data_options
-from .io.load import is_path
+from .io.registry import is_path
 from .operators.bandwidth import EXACT_PAIRS
 from .operators.base import CHECKABLE, PSDOperator
 from .operators.kernel import is_euclidean

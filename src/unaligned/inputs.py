@@ -18,7 +18,8 @@ from .errors import (
     SampleSizeWarning,
     warn,
 )
-from .io.load import is_path, load, name_of, names_of
+from .io.load import load
+from .io.registry import is_path, name_of, names_of
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
 from .spectra.signature import Signature

@@ -380,7 +380,7 @@ def test_info_shows_the_others_where_a_file_cannot_be_read(files):
     assert found.exit_code == 2
     assert [look["name"] for look in json.loads(found.stdout)] == ["cells", "model"]
     assert [line[:7] for line in found.stderr.splitlines()] == ["Error: "] * 2
-    assert "'header.csv': It has a header and no rows. Leave it out, or" in found.stderr
+    assert "'header.csv': The file has a header and no rows. If" in found.stderr
     assert "--no-header" in found.stderr
     assert "'nothing.npy'" in found.stderr
     refused("info header.csv")

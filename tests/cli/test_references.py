@@ -203,7 +203,7 @@ def test_a_column_is_never_lost_in_silence(files):
         sensors(files / f"{name}.csv", rng)
     sensors(files / "slip.csv", rng, slip="ERROR")
     describe = run("describe first.csv second.csv third.csv --store s.db -K 20 --drop-non-numeric")
-    assert describe.stderr == "Warning: Left out, without numbers: 'when', 'site'.\n"
+    assert describe.stderr == "Warning: Dropped columns without numbers: 'when', 'site'.\n"
     for options in ("", " --drop-non-numeric"):
         told = refused(f"nearest slip.csv --store s.db{options}")
         assert (

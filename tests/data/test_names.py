@@ -133,7 +133,7 @@ def test_chosen_columns_keep_their_names_in_the_order_asked_for(path):
 
 
 def test_columns_that_are_dropped_take_their_names_along(path):
-    with pytest.warns(DataWarning, match="Left out, without numbers: 'day'"):
+    with pytest.warns(DataWarning, match="Dropped columns without numbers: 'day'"):
         assert ua.load(path, drop_non_numeric=True).feature_names == XYZ
 
 
@@ -145,7 +145,7 @@ def test_groups_have_the_names_without_that_of_the_labels(path):
 
 
 def test_of_a_transposed_table_rows_without_names_name_nothing(path):
-    with pytest.warns(DataWarning, match="Left out, without numbers: 'day'"):
+    with pytest.warns(DataWarning, match="Dropped columns without numbers: 'day'"):
         found = ua.load(path, drop_non_numeric=True, transpose=True)
     assert (found.n_features, found.feature_names) == (12, None)
 
@@ -261,7 +261,7 @@ def test_lists_of_another_length_or_another_matrix_are_not_its_own(tmp_path):
 def test_a_damaged_list_is_told_and_the_values_are_read(damaged, tmp_path):
     io.mmwrite(tmp_path / "matrix.mtx", sparse.coo_array(POINTS.T))
     (tmp_path / "features.tsv").write_bytes(damaged)
-    with pytest.warns(DataWarning, match=r"features.tsv.* Its columns stay without names"):
+    with pytest.warns(DataWarning, match=r"features.tsv.* The columns stay without names"):
         found = ua.load(tmp_path / "matrix.mtx", transpose=True)
     assert found.feature_names is None
     np.testing.assert_array_equal(found.values.toarray(), POINTS)

@@ -1,4 +1,4 @@
-"""Files: whole or not at all, never a pickle, and every damage is said in one error."""
+"""Archives: written atomically, never unpickled, and every damage raises a FileError."""
 
 import io
 import json
@@ -33,7 +33,7 @@ SAVED = {
 
 
 class Bomb:
-    """A pickle that leaves a file behind if anything ever loads it."""
+    """A pickle that creates a file when it is loaded."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -79,34 +79,37 @@ FOREIGN = {
     "a directory": (lambda path, trap: path.mkdir(), r"Cannot read .*directory"),
     "an empty file": (
         lambda path, trap: path.write_bytes(b""),
-        r"not a file that unaligned wrote",
+        r"was not written by unaligned",
     ),
-    "text": (lambda path, trap: path.write_text("a,b\n1,2\n"), r"not a file that unaligned wrote"),
+    "text": (lambda path, trap: path.write_text("a,b\n1,2\n"), r"was not written by unaligned"),
     "a pickle": (
         lambda path, trap: path.write_bytes(pickle.dumps(Bomb(trap))),
-        r"not a file that unaligned wrote",
+        r"was not written by unaligned",
     ),
-    "a plain .npy": (lambda path, trap: path.write_bytes(as_npy(POINTS)), r"not a file"),
-    "an object array": (object_array, r"not a file that unaligned wrote.*allow_pickle"),
-    "a pickle as a member": (pickled_member, r"not a file that unaligned wrote"),
+    "a plain .npy": (lambda path, trap: path.write_bytes(as_npy(POINTS)), r"was not written by"),
+    "an object array": (object_array, r"was not written by unaligned.*allow_pickle"),
+    "a pickle as a member": (pickled_member, r"was not written by unaligned"),
     "another .npz": (
         lambda path, trap: np.savez(path, x=POINTS),
-        r"not a file.*header",
+        r"was not written by.*header",
     ),
-    "a header that is a list": (lambda path, trap: with_header(path, [1]), r"not a file"),
-    "a header that is a number": (lambda path, trap: with_header(path, 1), r"not a file"),
-    "a header that is not JSON": (lambda path, trap: with_header(path, b"\xff{"), r"not a file"),
+    "a header that is a list": (lambda path, trap: with_header(path, [1]), r"was not written by"),
+    "a header that is a number": (lambda path, trap: with_header(path, 1), r"was not written by"),
+    "a header that is not JSON": (
+        lambda path, trap: with_header(path, b"\xff{"),
+        r"was not written by",
+    ),
     "a header without a format": (lambda path, trap: with_header(path, {}), r"'format'"),
     "another format": (
         lambda path, trap: with_header(path, {"format": "theirs", "version": 1}),
-        r"holds 'theirs', not 'unaligned-",
+        r"contains 'theirs', not 'unaligned-",
     ),
 }
 
 
 @pytest.mark.parametrize("what", SAVED)
 @pytest.mark.parametrize("case", FOREIGN)
-def test_a_foreign_file_is_refused_and_nothing_in_it_runs(case, what, tmp_path):
+def test_foreign_file_raises_and_runs_no_code(case, what, tmp_path):
     path, trap = tmp_path / "file.npz", tmp_path / "trap"
     write, message = FOREIGN[case]
     write(path, trap)
@@ -116,7 +119,7 @@ def test_a_foreign_file_is_refused_and_nothing_in_it_runs(case, what, tmp_path):
 
 
 @pytest.mark.parametrize("what", SAVED)
-def test_a_pickle_in_place_of_an_array_does_not_run(what, tmp_path):
+def test_pickle_in_place_of_array_is_not_loaded(what, tmp_path):
     path, trap = tmp_path / "file.npz", tmp_path / "trap"
     pickled_eigenvalues(path, trap, SAVED[what][0])
     with pytest.raises(FileError, match="lacks a part of a"):
@@ -129,7 +132,7 @@ def test_a_pickle_in_place_of_an_array_does_not_run(what, tmp_path):
     ("header", "message"),
     [({"version": 99}, r"has version 99.*Update unaligned"), ({"version": "x"}, r"has version x")],
 )
-def test_a_later_version_is_refused(what, header, message, tmp_path):
+def test_later_version_raises(what, header, message, tmp_path):
     path = tmp_path / "file.npz"
     with_header(path, {"format": f"unaligned-{what}", **header})
     with pytest.raises(FileError, match=message):
@@ -137,33 +140,33 @@ def test_a_later_version_is_refused(what, header, message, tmp_path):
 
 
 @pytest.mark.parametrize("what", SAVED)
-def test_a_file_without_its_parts_is_refused(what, tmp_path):
+def test_file_without_arrays_raises(what, tmp_path):
     path = tmp_path / "file.npz"
     with_header(path, {"format": f"unaligned-{what}", "version": 1})
     with pytest.raises(FileError, match="lacks a part of a"):
         SAVED[what][1](path)
 
 
-def test_a_signature_and_a_comparison_are_not_mixed_up(tmp_path):
+def test_loading_signature_as_comparison_raises(tmp_path):
     a_signature().save(tmp_path / "file")
-    with pytest.raises(FileError, match="holds 'unaligned-signature', not 'unaligned-comparison'"):
+    with pytest.raises(FileError, match="'unaligned-signature', not 'unaligned-comparison'"):
         ua.Comparison.load(tmp_path / "file")
 
 
 @pytest.mark.parametrize("what", SAVED)
-def test_every_truncation_is_refused(what, tmp_path):
+def test_every_truncation_raises(what, tmp_path):
     make, load = SAVED[what]
     path = tmp_path / "file.npz"
     make().save(path)
     content = path.read_bytes()
     for length in range(0, len(content), max(1, len(content) // 50)):
         path.write_bytes(content[:length])
-        with pytest.raises(FileError, match="not a file that unaligned wrote, or it is damaged"):
+        with pytest.raises(FileError, match="was not written by unaligned, or it is damaged"):
             load(path)
 
 
 @pytest.mark.parametrize("what", SAVED)
-def test_damaged_bytes_are_refused_or_harmless(what, tmp_path):
+def test_flipped_byte_raises_file_error_or_is_harmless(what, tmp_path):
     make, load = SAVED[what]
     path = tmp_path / "file.npz"
     make().save(path)
@@ -176,8 +179,8 @@ def test_damaged_bytes_are_refused_or_harmless(what, tmp_path):
             load(path)
 
 
-def fill_the_disk(path):
-    """Save in a process whose files may not grow beyond 100 bytes, as on a full disk."""
+def save_on_full_disk(path):
+    """Save in a process whose files are limited to 100 bytes, as on a full disk."""
     script = (
         "import resource, sys, numpy as np, unaligned as ua\n"
         "s = ua.signature(np.arange(30.0).reshape(10, 3), n_eigenvalues=4)\n"
@@ -197,11 +200,11 @@ def fill_the_disk(path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
-def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):
+def test_full_disk_keeps_old_file_and_leaves_no_other(tmp_path):
     path = tmp_path / "old.npz"
     a_signature().save(path)
     before = path.read_bytes()
-    assert "Cannot write" in fill_the_disk(path)
+    assert "Cannot write" in save_on_full_disk(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["old.npz"]
 
@@ -210,11 +213,11 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("absent/file", r"No such file.* Make the folder '.*absent' first"),
-        ("folder", r"not a plain file\. Give a file's path"),
+        ("absent/file", r"No such file.* Create the folder '.*absent' first"),
+        ("folder", r"exists and is not a plain file"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_said(what, place, message, tmp_path):
+def test_unwritable_path_raises(what, place, message, tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(FileError, match=message):
         SAVED[what][0]().save(tmp_path / place)
@@ -223,12 +226,12 @@ def test_a_place_that_cannot_be_written_is_said(what, place, message, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_device_is_not_replaced_by_a_file():
-    with pytest.raises(FileError, match="'/dev/full': it is there and not a plain file"):
+def test_device_is_not_replaced_by_file():
+    with pytest.raises(FileError, match="'/dev/full': it exists and is not a plain file"):
         a_signature().save("/dev/full")
 
 
-def test_a_link_stays_a_link_and_rights_follow_the_umask(tmp_path):
+def test_link_stays_a_link_and_permissions_follow_umask(tmp_path):
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
     a_signature().save(tmp_path / "link")
@@ -241,7 +244,7 @@ def test_a_link_stays_a_link_and_rights_follow_the_umask(tmp_path):
 @pytest.mark.parametrize(
     "name", ["naïve Σ 数据 🧬", "with 'quotes' and \\", "", "\udcff undecodable"]
 )
-def test_any_text_is_a_name_in_a_file(name, tmp_path):
+def test_any_text_can_be_a_name(name, tmp_path):
     path = tmp_path / "file"
     ua.compare({name: POINTS, "other": POINTS[:20]}, n_eigenvalues=4).save(path)
     loaded = ua.Comparison.load(path)
@@ -249,15 +252,15 @@ def test_any_text_is_a_name_in_a_file(name, tmp_path):
     assert loaded[name, "other"] > 0
 
 
-def test_saving_never_touches_the_umask_of_the_process(tmp_path, monkeypatch):
-    # It is one for all threads, and cannot be read without being changed.
+def test_saving_does_not_change_the_umask(tmp_path, monkeypatch):
+    # The umask is shared by all threads and cannot be read without being changed.
     monkeypatch.setattr("os.umask", lambda mask: pytest.fail("umask was changed"))
     a_signature().save(tmp_path / "file")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("path", [None, 3, b"here", ""])
-def test_what_is_no_path_is_refused_wherever_one_is_taken(path):
+def test_non_path_raises_wherever_a_path_is_taken(path):
     points = np.random.default_rng(0).normal(size=(30, 2))
     comparison = ua.compare({"a": points, "b": points[:20]}, n_eigenvalues=5)
     signature = comparison.signatures["a"]

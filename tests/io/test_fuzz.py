@@ -1,7 +1,7 @@
-"""Mutated files: whatever the bytes, a reader gives datasets or an `InputError`, nothing else.
+"""Mutated files give datasets or an `InputError`, nothing else.
 
-Files are read in another process, so that a library that crashes hard on hostile bytes fails a
-test instead of ending the run.
+Files are read in another process, so that a library that crashes on hostile bytes fails a test
+instead of ending the run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ def sandbox():
         yield process
 
 
-# libhdf5 can loop for ever over a damaged heap of texts (one file in thousands). That is native
-# code, out of our hands; the guide to files says so.
+# libhdf5 can loop forever over damaged text (about one file in thousands), see docs/files.md.
 NATIVE_FAULTS = dict.fromkeys(("points.h5", "points.h5ad", "t.h5", "t.h5ad"), ("hangs", "crashes"))
 
 SHORT = settings(
@@ -28,16 +27,16 @@ SHORT = settings(
     derandomize=True,  # the same files in every run
     database=None,
     suppress_health_check=list(HealthCheck),
-    phases=[Phase.generate],  # a crash takes seconds; it is not made smaller
+    phases=[Phase.generate],  # no shrinking: a crash takes seconds
 )
 
 
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
-def test_mutated_files_are_read_or_refused(name, sandbox):
+def test_mutated_files_are_read_or_rejected(name, sandbox):
     @SHORT
     @given(mutations())
     def run(mutate):
-        assert sandbox.read(name, mutate) in ("read", "refused")
+        assert sandbox.read(name, mutate) in ("read", "rejected")
 
     run()
 
@@ -45,7 +44,7 @@ def test_mutated_files_are_read_or_refused(name, sandbox):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
-def test_many_mutated_files_are_read_or_refused(name, sandbox):
+def test_many_mutated_files_are_read_or_rejected(name, sandbox):
     faults = []
 
     @settings(SHORT, max_examples=2000, derandomize=False)
@@ -55,7 +54,7 @@ def test_many_mutated_files_are_read_or_refused(name, sandbox):
         if outcome.startswith(NATIVE_FAULTS.get(name, ("never",))):
             faults.append(outcome)
         else:
-            assert outcome in ("read", "refused"), outcome
+            assert outcome in ("read", "rejected"), outcome
 
     run()
     assert len(faults) < 10, faults

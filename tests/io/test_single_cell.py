@@ -17,7 +17,7 @@ COUNTS = np.where(POINTS > 0, np.round(5 * POINTS), 0.0)
 
 @pytest.fixture(params=["h5ad", "zarr 2", "zarr 3"])
 def cells(request, tmp_path):
-    """An AnnData object on disk, with every kind of obs column."""
+    """Return an AnnData file with every kind of obs column."""
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame(
         {
@@ -39,19 +39,19 @@ def cells(request, tmp_path):
         return path
     pytest.importorskip("zarr")
     with warnings.catch_warnings(), anndata.settings.override(zarr_write_format=int(version)):
-        warnings.simplefilter("ignore")  # AnnData on what it will write by default one day
+        warnings.simplefilter("ignore")  # AnnData's, about its future default
         adata.write_zarr(path)
     return path
 
 
-def test_x_is_meant_and_stays_sparse(cells):
+def test_x_is_the_default_and_stays_sparse(cells):
     dataset = ua.load(cells)
     assert sparse.issparse(dataset.values)
     np.testing.assert_array_equal(dataset.values.toarray(), COUNTS)
     assert list(ua.load_all(cells)) == ["cells"], "X, not every matrix there is"
 
 
-def test_other_matrices_are_named(cells):
+def test_other_matrices_are_read_by_key(cells):
     np.testing.assert_array_equal(ua.load(f"{cells}:obsm/X_pca").values, POINTS)
     np.testing.assert_array_equal(ua.load(f"{cells}:layers/columns").values.toarray(), COUNTS)
     assert ua.load(f"{cells}:obsp/neighbours", kind="graph").kind == "graph"
@@ -67,12 +67,12 @@ def test_every_kind_of_obs_column_groups_cells(column, part, cells):
     assert [name.rpartition(":")[2].lstrip("D") for name in found] == ["0", "2", "10"]
 
 
-def test_a_column_that_is_missing_is_named_with_those_there_are(cells):
+def test_unknown_obs_column_raises_and_lists_the_columns(cells):
     with pytest.raises(FileError, match=r"not a column of obs.*'day'"):
         ua.load_all(cells, group_by="dayy")
 
 
-def test_lazy_sparse_rows_are_those_in_memory(cells):
+def test_lazy_sparse_rows_equal_those_in_memory(cells):
     lazy = ua.load(cells, lazy=True)
     assert lazy.is_lazy
     np.testing.assert_array_equal(lazy.prepared(), COUNTS)
@@ -80,7 +80,7 @@ def test_lazy_sparse_rows_are_those_in_memory(cells):
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_a_square_matrix_is_read_by_what_its_file_says(kind, tmp_path):
+def test_square_sparse_matrix_is_read_by_its_encoding(kind, tmp_path):
     matrix = sparse.csr_matrix(COUNTS[:3, :3]).asformat(kind)
     with h5py.File(tmp_path / "square.h5ad", "w") as file:
         for part in ("data", "indices", "indptr"):
@@ -91,7 +91,7 @@ def test_a_square_matrix_is_read_by_what_its_file_says(kind, tmp_path):
     )
 
 
-def test_files_of_old_versions_are_read(tmp_path):
+def test_files_of_old_anndata_versions_are_read(tmp_path):
     with h5py.File(tmp_path / "old.h5ad", "w") as file:
         csr = sparse.csr_matrix(COUNTS)
         file["X/data"], file["X/indices"], file["X/indptr"] = csr.data, csr.indices, csr.indptr
@@ -111,7 +111,7 @@ def test_files_of_old_versions_are_read(tmp_path):
 
 
 def named_cells(folder, **index):
-    """Write cells with two genes, of which `raw` has one more, and return the path."""
+    """Write cells with two genes (three in `raw`) and return the path."""
     cells = annotated(pd.DataFrame(POINTS, columns=["x", "y", "z"]))
     if index:
         cells.var.index = pd.Index(["g1", "g2", "g3"], **index)
@@ -134,14 +134,14 @@ def test_each_matrix_has_the_names_of_its_own_columns(tmp_path):
     assert ua.load(f"{path}:obsm/X_pca", transpose=True).feature_names == cells
 
 
-def test_an_index_may_have_a_name(tmp_path):
+def test_index_may_have_a_name(tmp_path):
     path = named_cells(tmp_path, name="gene")
     assert ua.load(path).feature_names == ("g1", "g2")
     assert ua.Dataset.from_source(path).feature_names == ("g1", "g2")
 
 
 @pytest.mark.parametrize("nullable", [False, True])
-def test_every_way_to_store_an_index_is_read(nullable, tmp_path):
+def test_nullable_and_bytes_index_is_read(nullable, tmp_path):
     path = named_cells(tmp_path)
     with h5py.File(path, "a") as file:
         del file["var/_index"]
@@ -153,7 +153,7 @@ def test_every_way_to_store_an_index_is_read(nullable, tmp_path):
     assert ua.Dataset.from_source(path).feature_names == ("a", "b")
 
 
-def test_a_table_of_before_0_7_is_read(tmp_path):
+def test_var_written_before_0_7_is_read(tmp_path):
     with h5py.File(tmp_path / "old.h5ad", "w") as file:
         file["X"] = POINTS[:, :2]
         file["var"] = np.array([(b"a", 1), (b"b", 2)], dtype=[("index", "S1"), ("n", "i4")])
@@ -162,7 +162,7 @@ def test_a_table_of_before_0_7_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("index", [[1.5, 2.5], None])
-def test_numbers_and_nothing_are_taken_as_they_are(index, tmp_path):
+def test_numeric_and_missing_index_are_read(index, tmp_path):
     path = named_cells(tmp_path)
     with h5py.File(path, "a") as file:
         del file["var/_index"]
@@ -173,12 +173,12 @@ def test_numbers_and_nothing_are_taken_as_they_are(index, tmp_path):
     assert ua.Dataset.from_source(path).feature_names == names
 
 
-def test_too_few_names_are_told_and_the_values_are_read(tmp_path):
+def test_too_few_names_warn_and_values_are_read(tmp_path):
     path = named_cells(tmp_path)
     with h5py.File(path, "a") as file:
         del file["var/_index"]
         file["var/_index"] = ["a"]
-    with pytest.warns(DataWarning, match=r"It has 1 name for 2 columns. Its columns stay without"):
+    with pytest.warns(DataWarning, match=r"1 name for 2 columns. The columns stay without"):
         assert ua.load(path).feature_names is None
-    with pytest.warns(DataWarning, match=r"It has 1 name for 2 columns. Its columns stay without"):
+    with pytest.warns(DataWarning, match=r"1 name for 2 columns. The columns stay without"):
         assert ua.Dataset.from_source(path).feature_names is None

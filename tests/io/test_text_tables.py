@@ -1,4 +1,4 @@
-"""Text tables: what is a header, what names a row, what separates, and which columns count."""
+"""Text tables: header, row names, separator and columns."""
 
 import gzip
 
@@ -46,25 +46,25 @@ def csv(folder, text, name="table.csv"):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts_that_people_write_give_the_same_numbers(layout, tmp_path):
+def test_common_layouts_give_the_same_numbers(layout, tmp_path):
     np.testing.assert_array_equal(ua.load(csv(tmp_path, LAYOUTS[layout])).values, NUMBERS)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_number_comes_back_to_the_last_bit(seed, tmp_path):
+def test_numbers_round_trip_exactly(seed, tmp_path):
     values = np.random.default_rng(seed).normal(size=(200, 4)) * 10.0 ** np.arange(-150, 150, 75)
     pd.DataFrame(values).to_csv(tmp_path / "t.csv")
     np.testing.assert_array_equal(ua.load(tmp_path / "t.csv").values, values)
 
 
-def test_gzip_is_unpacked_and_tsv_means_tabs(tmp_path):
+def test_gzip_is_unpacked_and_tsv_is_split_at_tabs(tmp_path):
     (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(b"a,b\tc\n1\t2\n3\t4\n"))
     dataset = ua.load(tmp_path / "t.tsv.gz")
     assert dataset.name == "t"
     np.testing.assert_array_equal(dataset.values, [[1, 2], [3, 4]])
 
 
-def test_header_can_be_said(tmp_path):
+def test_header_can_be_given(tmp_path):
     path = csv(tmp_path, "1,2\n3,4\n5,6\n")
     assert ua.load(path).n_samples == 3
     assert ua.load(path, header=True).n_samples == 2
@@ -72,31 +72,31 @@ def test_header_can_be_said(tmp_path):
         ua.load(csv(tmp_path, "x,y\n3,4\n"), header=False)
 
 
-def test_columns_without_numbers_are_named_and_dropped_on_request(tmp_path):
+def test_columns_without_numbers_raise_or_are_dropped(tmp_path):
     path = csv(tmp_path, "cell,x,note,y,void\na,1,,2,\nb,3,late,4,\n")
     with pytest.raises(
         InputTypeError, match=r"3 of 5 columns.*'cell' \(such as 'a'\), 'note'.*'void' \(empty\)"
     ):
         ua.load(path)
-    with pytest.warns(DataWarning, match=r"Left out, without numbers: 'cell', 'note', 'void'\."):
+    with pytest.warns(DataWarning, match=r"Dropped .*: 'cell', 'note', 'void'\."):
         found = ua.load(path, drop_non_numeric=True)
     np.testing.assert_array_equal(found.values, [[1, 2], [3, 4]])
 
 
 @pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("separator", [",", ";"])
-def test_a_slip_in_a_column_of_numbers_is_named_and_never_drops_it(tmp_path, drop, separator):
+def test_typo_in_numeric_column_raises_even_with_drop(tmp_path, drop, separator):
     number = "0,5" if separator == ";" else "0.5"
     lines = [separator.join([f"2024-01-{day:02}", str(day), number]) for day in range(1, 21)]
     lines[7] = lines[7].replace(number, "ERROR")
-    lines[3] = lines[3].replace(number, "")  # a cell that is missing is no number and no slip
+    lines[3] = lines[3].replace(number, "")  # a missing cell is no typo
     path = csv(tmp_path, "\n".join([separator.join(["when", "count", "temp"]), *lines]))
     told = r"'temp' has numbers in 18 of 19 cells, and 'ERROR' in row 7 .*nan_policy='omit'"
     with pytest.raises(InputTypeError, match=told):
         ua.load(path, drop_non_numeric=drop)
 
 
-def test_a_tenth_of_the_cells_still_counts_as_slips(tmp_path):
+def test_a_tenth_of_the_cells_counts_as_typos(tmp_path):
     lines = [f"{i},{'x' if i == 4 else i}" for i in range(10)]
     with pytest.raises(
         InputTypeError, match=r"'b' has numbers in 9 of 10 cells, and 'x' in row 4"
@@ -104,51 +104,51 @@ def test_a_tenth_of_the_cells_still_counts_as_slips(tmp_path):
         ua.load(csv(tmp_path, "\n".join(["a,b", *lines])))
 
 
-def test_a_column_with_more_words_than_slips_is_one_without_numbers(tmp_path):
+def test_column_with_many_words_is_without_numbers(tmp_path):
     lines = [f"{i},{'x' if i % 5 == 0 else i}" for i in range(20)]
     with pytest.raises(InputTypeError, match=r"1 of 2 columns without numbers: 'b'"):
         ua.load(csv(tmp_path, "\n".join(["a,b", *lines])))
 
 
-def test_columns_are_chosen_by_name_or_place_in_the_order_asked_for(tmp_path):
+def test_columns_are_chosen_by_name_or_position_in_order(tmp_path):
     path = csv(tmp_path, "cell,x,y\na,1,2\nb,3,4\n")
     np.testing.assert_array_equal(ua.load(path, columns=["y", "x"]).values, [[2, 1], [4, 3]])
     np.testing.assert_array_equal(ua.load(path, columns=[-1, 1]).values, [[2, 1], [4, 3]])
     np.testing.assert_array_equal(ua.load(path, columns="y").values, [[2], [4]])
-    with pytest.raises(FileError, match=r"'z' is not there.*Columns: 'cell', 'x', 'y'"):
+    with pytest.raises(FileError, match=r"'z' does not exist.*Columns: 'cell', 'x', 'y'"):
         ua.load(path, columns=["z"])
-    with pytest.raises(FileError, match=r"no column 7; there are 3"):
+    with pytest.raises(FileError, match=r"no column 7; the 3 columns"):
         ua.load(path, columns=[7])
 
 
-def test_a_column_that_occurs_twice_cannot_be_asked_for(tmp_path):
+def test_choosing_a_duplicate_column_raises(tmp_path):
     path = csv(tmp_path, "x,x\n1,2\n3,4\n")
     assert ua.load(path).n_features == 2
     with pytest.raises(FileError, match=r"'x' occurs twice"):
         ua.load(path, columns=["x"])
 
 
-def test_true_and_false_count_as_numbers(tmp_path):
+def test_true_and_false_are_numbers(tmp_path):
     path = csv(tmp_path, "x,flag\n1,True\n3,False\n")
     np.testing.assert_array_equal(ua.load(path).values, [[1, 1], [3, 0]])
 
 
-def test_the_line_that_is_too_short_is_named(tmp_path):
-    with pytest.raises(FileError, match=r"table\.csv.*Line 3 has 1 field, and 2 were expected"):
+def test_short_line_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"table\.csv.*Line 3 has 1 field, expected 2"):
         ua.load(csv(tmp_path, "x,y\n1,2\n3\n4,5\n"))
 
 
-def test_a_name_of_a_column_may_have_a_line_break(tmp_path):
+def test_column_name_may_have_a_line_break(tmp_path):
     dataset = ua.load(csv(tmp_path, '"a\nb",x\n1,2\n3,4\n'))
     assert dataset.feature_names == ("a\nb", "x")
 
 
-def test_a_wrong_line_behind_a_line_break_has_its_own_number(tmp_path):
-    with pytest.raises(FileError, match=r"Line 4 has 3 fields, and 2 were expected"):
+def test_line_number_counts_quoted_line_breaks(tmp_path):
+    with pytest.raises(FileError, match=r"Line 4 has 3 fields, expected 2"):
         ua.load(csv(tmp_path, '"a\nb",x\n1,2\n3,4,5\n'))
 
 
 @pytest.mark.parametrize("n_lines", [3, 100_000])
-def test_a_quote_that_is_never_closed_is_said_so(n_lines, tmp_path):
+def test_unclosed_quote_raises(n_lines, tmp_path):
     with pytest.raises(FileError, match=r"quote .* line 2 .* not closed"):
         ua.load(csv(tmp_path, "\n" + '"a,b\n' + n_lines * "1,2\n"))

@@ -50,7 +50,7 @@ def test_an_h5ad_without_x_is_refused_and_what_it_has_is_told(tmp_path):
     path = h5ad(tmp_path)
     with h5py.File(path, "r+") as file:
         del file["X"]
-    with pytest.raises(FileError, match=r"cells\.h5ad': There is no 'X' in it.*obsm/X_pca"):
+    with pytest.raises(FileError, match=r"cells\.h5ad': There is no 'X' in the file.*obsm/X_pca"):
         as_source(path)
 
 
@@ -61,7 +61,7 @@ def test_an_h5ad_that_leads_to_another_file_is_not_followed(tmp_path):
     with h5py.File(path, "r+") as file:
         del file["X"]
         file["X"] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "X")
-    with pytest.raises(FileError, match=r"There is no 'X' in it"):
+    with pytest.raises(FileError, match=r"There is no 'X' in the file"):
         as_source(path)
 
 

@@ -169,7 +169,7 @@ class FileOptions:
             Called with the error of a file that cannot be read; without it the error is raised.
         """
         from .. import load_all
-        from ..io.load import name_of, names_of
+        from ..io.registry import name_of, names_of
 
         files = [file for pattern in patterns for file in _expand(pattern)]
         repeated = [file for file in files if files.count(file) > 1]
@@ -225,8 +225,8 @@ def _image_size(text: str) -> tuple[int, int]:
 
 def _expand(pattern: str) -> list[str]:
     """Return the files that match a pattern, for shells that do not expand it themselves."""
-    from ..io.groups import natural_key
-    from ..io.paths import locate
+    from ..io.base import natural_key
+    from ..io.registry import locate
 
     if not glob.has_magic(pattern) or os.path.lexists(locate(pattern).path):
         return [pattern]

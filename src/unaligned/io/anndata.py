@@ -1,8 +1,8 @@
-"""AnnData's layout within HDF5 or Zarr: matrices (dense or sparse) and the columns of `obs`."""
+"""AnnData's layout in HDF5 or Zarr: matrices (dense or sparse) and the columns of `obs`."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,15 +13,13 @@ import numpy.typing as npt
 from .. import _check
 from ..errors import FileError
 from ..rows.files import StoredRows, StoredSparse
-from .base import Contents, Item, Tree
-from .groups import text_of
+from .base import Contents, Item, Tree, text_of
 
-_PARTS = ("layers", "obsm", "obsp", "raw")
 _SPARSE = ("data", "indices", "indptr")
 
 
 def contents(tree: Tree) -> Contents:
-    """Return the matrices with one row per observation; X is meant where no part is named."""
+    """Return the matrices with one row per observation; X is the default."""
     items: dict[str, Item] = {}
     for key in tree.nodes:
         head, _, last = key.rpartition("/")
@@ -31,34 +29,30 @@ def contents(tree: Tree) -> Contents:
             items[key] = tree.item(key)
     if not items:
         raise FileError(
-            "There is neither X nor anything in layers or obsm; is it an AnnData file?"
+            "The file has neither X nor layers or obsm; it does not look like an AnnData file."
         )
-    named = {key: _named(tree, key, item) for key, item in items.items()}
-    return Contents(named, partial(_labels, tree), "X" if "X" in items else None)
-
-
-def _named(tree: Tree, key: str, item: Item) -> Item:
-    """Return a matrix with the names of its columns; the axes of an embedding have none."""
-    described_in = {"X": "var", "layers": "var", "raw": "raw/var"}
-    table = described_in.get(key.partition("/")[0])
-    columns = item.columns if table is None else partial(_index, tree, table)
-    return replace(item, columns=columns, rows=partial(_index, tree, "obs"))
-
-
-def _index(tree: Tree, table: str) -> list[str] | None:
-    """Return the names that the rows of `var` or `obs` have, None where there are none."""
-    columns = _columns(tree, table)
-    name = "index" if table in tree.nodes else "_index"
-    if columns and name not in columns:  # asked last, see `_compression`
-        name = text_of(tree.attribute(table, "_index"))
-    if name not in columns:
-        return None
-    return [text_of(label) for label in _column(tree, table, name).tolist()]
+    for key, item in items.items():
+        # The axes of an embedding have no names.
+        table = {"X": "var", "layers": "var", "raw": "raw/var"}.get(key.partition("/")[0])
+        columns = item.columns if table is None else partial(_index, tree, table)
+        items[key] = replace(item, columns=columns, rows=partial(_index, tree, "obs"))
+    return Contents(items, partial(_labels, tree), "X" if "X" in items else None)
 
 
 def _is_matrix(key: str) -> bool:
     parts = key.split("/")
-    return key == "X" or (len(parts) == 2 and parts[0] in _PARTS)
+    return key == "X" or (len(parts) == 2 and parts[0] in ("layers", "obsm", "obsp", "raw"))
+
+
+def _index(tree: Tree, table: str) -> list[str] | None:
+    """Return the names of the rows of `var` or `obs`, None where there are none."""
+    columns = _columns(tree, table)
+    name = "index" if table in tree.nodes else "_index"
+    if columns and name not in columns:  # the attribute is read last, see `_is_csr`
+        name = text_of(tree.attribute(table, "_index"))
+    if name not in columns:
+        return None
+    return [text_of(label) for label in _column(tree, table, name).tolist()]
 
 
 def _sparse_item(tree: Tree, key: str) -> Item:
@@ -67,58 +61,56 @@ def _sparse_item(tree: Tree, key: str) -> Item:
     missing = [part for part in _SPARSE if f"{key}/{part}" not in tree.nodes]
     if sides is None or np.size(sides) != 2 or missing:
         raise FileError(
-            f"The sparse matrix {key!r} is not complete: it needs {', '.join(_SPARSE)} and a "
-            "shape."
+            f"The sparse matrix {key!r} is incomplete: it needs {', '.join(_SPARSE)} and a shape."
         )
     shape = (int(np.ravel(sides)[0]), int(np.ravel(sides)[1]))
-    kind = _compression(tree, key, shape)
-    matrix = StoredSparse(key, shape, partial(_open_part, tree, key), kind == "csr")
+    is_csr = _is_csr(tree, key, shape)
     n_bytes = sum(tree.nodes[f"{key}/{part}"].n_bytes for part in _SPARSE)
-    dtype = tree.nodes[f"{key}/data"].dtype
-    numeric = tree.nodes[f"{key}/data"].is_numeric
+    data = tree.nodes[f"{key}/data"]
+    lazy = is_csr and tree.request.is_lazy(n_bytes)
 
     def read() -> Any:
-        if not numeric:
-            raise FileError(f"The matrix {key!r} holds {dtype}; real numbers are needed.")
-        n_slices = _require_consistent(tree, key, kind, shape)
-        if kind == "csr" and 0 not in shape and tree.request.is_lazy(n_bytes):
+        if not data.is_numeric:
+            raise FileError(f"The matrix {key!r} contains {data.dtype}, not real numbers.")
+        n_slices = shape[0 if is_csr else 1]
+        _require_pointers(tree, key, shape, n_slices)
+        matrix = StoredSparse(
+            key, shape, {part: tree.nodes[f"{key}/{part}"].open for part in _SPARSE}, is_csr
+        )
+        if lazy and 0 not in shape:
             return StoredRows(tree.request.path, partial(nullcontext, matrix), shape)
-        tree.request.afford(2 * n_bytes, key)
+        tree.request.require_memory(2 * n_bytes, key)
         return matrix[0:n_slices].tocsr()
 
-    in_memory = 0 if kind == "csr" and tree.request.is_lazy(n_bytes) else n_bytes
-    return Item(shape, f"{dtype}, sparse", read, numeric, in_memory)
+    return Item(shape, f"{data.dtype}, sparse", read, data.is_numeric, 0 if lazy else n_bytes)
 
 
-def _compression(tree: Tree, key: str, shape: tuple[int, int]) -> str:
-    """Return csr or csc, whichever the number of pointers fits.
+def _is_csr(tree: Tree, key: str, shape: tuple[int, int]) -> bool:
+    """Return whether a sparse matrix is CSR, which the number of pointers usually decides.
 
-    The file is asked only where both fit: libhdf5 loops for ever over some damaged texts.
+    The attribute is read only for a square matrix: libhdf5 loops forever over some damaged texts.
     """
     n_pointers = tree.nodes[f"{key}/indptr"].shape
-    fitting = [
-        kind for kind, side in zip(("csr", "csc"), shape, strict=True) if n_pointers == (side + 1,)
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    told = tree.attribute(key, "encoding-type") or tree.attribute(key, "h5sparse_format") or ""
-    kind = (told.decode() if isinstance(told, bytes) else str(told))[:3]
-    if kind not in ("csr", "csc") or not fitting:
+    fits = [n_pointers == (side + 1,) for side in shape]
+    if fits[0] != fits[1]:
+        return fits[0]
+    named = tree.attribute(key, "encoding-type") or tree.attribute(key, "h5sparse_format") or ""
+    kind = (named.decode() if isinstance(named, bytes) else str(named))[:3]
+    if kind not in ("csr", "csc") or not fits[0]:
         raise FileError(
             f"The sparse matrix {key!r} is damaged: {n_pointers} pointers do not fit its shape "
             f"{shape}, or it is neither csr_matrix nor csc_matrix."
         )
-    return kind
+    return kind == "csr"
 
 
-def _require_consistent(tree: Tree, key: str, kind: str, shape: tuple[int, int]) -> int:
-    """Return the number of rows (of CSC, columns); raise where the pointers lead astray."""
+def _require_pointers(tree: Tree, key: str, shape: tuple[int, int], n_slices: int) -> None:
+    """Raise where the pointers of a sparse matrix do not fit its shape and its values."""
     pointers = tree.values(f"{key}/indptr")
-    along = shape[0 if kind == "csr" else 1]
     lengths = [tree.nodes[f"{key}/{part}"].shape for part in ("data", "indices")]
     good = (
         min(shape) >= 0
-        and pointers.shape == (along + 1,)
+        and pointers.shape == (n_slices + 1,)
         and pointers.dtype.kind in "iu"
         and pointers[0] == 0
         and bool(np.all(pointers[1:] >= pointers[:-1]))
@@ -129,15 +121,10 @@ def _require_consistent(tree: Tree, key: str, kind: str, shape: tuple[int, int])
             f"The sparse matrix {key!r} is damaged: data, indices and indptr do not fit its "
             f"shape {shape}."
         )
-    return along
-
-
-def _open_part(tree: Tree, key: str, part: str) -> AbstractContextManager[Any]:
-    return tree.nodes[f"{key}/{part}"].opened()
 
 
 def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:
-    """Return a column of obs, refusing one that is not there."""
+    """Return a column of obs."""
     columns = [column for column in _columns(tree, "obs") if column != "_index"]
     if name not in columns:
         raise FileError(
@@ -148,7 +135,7 @@ def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:
 
 
 def _column(tree: Tree, table: str, name: str) -> npt.NDArray[Any]:
-    """Return a column as AnnData stores it: plain, categorical, nullable, or old style."""
+    """Return a column as AnnData stores it: plain, categorical, nullable, or before 0.7."""
     key = f"{table}/{name}"
     if f"{key}/codes" in tree.nodes:
         return _decoded(tree.values(f"{key}/codes"), tree.values(f"{key}/categories"))
@@ -165,7 +152,7 @@ def _column(tree: Tree, table: str, name: str) -> npt.NDArray[Any]:
 
 def _columns(tree: Tree, table: str) -> list[str]:
     if table in tree.nodes:  # a table in one array, as AnnData wrote before 0.7
-        with tree.nodes[table].opened() as stored:
+        with tree.nodes[table].open() as stored:
             return list(stored.dtype.names or ())
     inside = f"{table}/"
     found = [
@@ -177,6 +164,6 @@ def _columns(tree: Tree, table: str) -> list[str]:
 def _decoded(codes: npt.NDArray[Any], categories: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the category of each code; a negative code is a missing value."""
     if codes.dtype.kind not in "iu" or (codes.size and int(codes.max()) >= categories.size):
-        raise FileError("Its categories are damaged: a code has no category.")
+        raise FileError("The categories are damaged: a code has no category.")
     names = np.array([*categories.tolist(), None], dtype=object)
     return np.asarray(names[np.where(codes < 0, categories.size, codes).astype(np.int64)])

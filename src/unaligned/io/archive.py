@@ -1,4 +1,4 @@
-"""One file for arrays with a JSON header: a plain `.npz`, written atomically, never a pickle."""
+"""Files of our own: written atomically; arrays with a JSON header as a `.npz` without pickles."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import numpy.typing as npt
 from .. import _check
 from ..errors import FileError
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
+_VERSION = 1  # of the layout of archives
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a stream to write to; only when all is written the file takes its name.
+    """Return a stream whose content replaces the file once everything is written.
 
-    Whoever reads meanwhile finds the old file, and after an error or a kill it is still there.
+    Other processes see the old file meanwhile, and keep it after an error.
 
     Examples
     --------
@@ -38,16 +38,15 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(_check.file_path("path", path)))  # a link stays a link
     if target.exists() and not target.is_file():
-        raise FileError(
-            f"Cannot write {str(target)!r}: it is there and not a plain file. Give a file's path."
-        )
+        raise FileError(f"Cannot write {str(target)!r}: it exists and is not a plain file.")
     try:
-        # Not mkstemp, whose files nobody else may read: these rights follow the umask.
+        # Unlike mkstemp, whose files nobody else may read: these permissions follow the umask.
         temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+        binary = getattr(os, "O_BINARY", 0)  # Windows would change line ends
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o666)
     except OSError as error:
-        lacking = not target.parent.is_dir()
-        remedy = f" Make the folder {str(target.parent)!r} first." if lacking else ""
+        folder = str(target.parent)
+        remedy = "" if target.parent.is_dir() else f" Create the folder {folder!r} first."
         raise FileError(f"Cannot write {str(target)!r}: {error.strerror}.{remedy}") from error
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -62,13 +61,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file as a whole or not at all."""
+    """Write a text file atomically."""
     with whole_file(path) as stream:
         stream.write(text.encode())
 
 
 def made_folder(argument: str, path: str | os.PathLike[str], remedy: str) -> Path:
-    """Return a folder, made where it is missing."""
+    """Return a folder, created where it is missing."""
     folder = _check.file_path(argument, path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,11 +75,6 @@ def made_folder(argument: str, path: str | os.PathLike[str], remedy: str) -> Pat
         reason = f"cannot be used as a folder: {error.strerror}"
         raise FileError(f"{argument}={os.fspath(path)!r} {reason}. {remedy}") from error
     return folder
-
-
-_SUFFIXES = (".npz", "")
-_VERSION = 1
-_MOST_BYTES = 2**33  # a signature has kilobytes; more than this is not ours
 
 
 def write_archive(
@@ -91,11 +85,11 @@ def write_archive(
     *,
     remedy: str = "",
 ) -> None:
-    """Write arrays and a JSON header to `path`; the file appears whole or not at all.
+    """Write arrays and a JSON header to a `.npz`, atomically.
 
-    A name that promises another format is refused, and `remedy` says how to get that one.
+    Another suffix raises, and `remedy` says how to write that format.
     """
-    _check.suffix_of("path", path, _SUFFIXES, remedy)
+    _check.suffix_of("path", path, (".npz", ""), remedy)
     text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
     with whole_file(path) as stream:
@@ -105,11 +99,12 @@ def write_archive(
 def read_archive(
     path: str | os.PathLike[str], format_name: str
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return the header and the arrays of a file that `write_archive` made."""
+    """Return the header and the arrays of a file written by `write_archive`."""
     source = _check.file_path("path", path)
     try:
         with zipfile.ZipFile(source) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+            n_bytes = sum(member.file_size for member in archive.infolist())
+            if n_bytes > 1 << 33:  # 8 GiB; a signature has kilobytes
                 raise FileError(f"{str(source)!r} unpacks to more than 8 GiB; it is not read.")
         with np.load(source, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -119,15 +114,15 @@ def read_archive(
         raise
     except OSError as error:
         raise FileError(f"Cannot read {str(source)!r}: {error.strerror or error}.") from error
-    except Exception as error:  # whatever zipfile, zlib, json and NumPy make of foreign bytes
+    except Exception as error:  # zipfile, zlib, json and NumPy raise many kinds on foreign bytes
         raise FileError(
-            f"{str(source)!r} is not a file that unaligned wrote, or it is damaged ({error})."
+            f"{str(source)!r} was not written by unaligned, or it is damaged ({error})."
         ) from error
     if found != format_name:
-        raise FileError(f"{str(source)!r} holds {found!r}, not {format_name!r}.")
+        raise FileError(f"{str(source)!r} contains {found!r}, not {format_name!r}.")
     if version != _VERSION:
         raise FileError(
-            f"{str(source)!r} has version {version}, this unaligned reads version {_VERSION}. "
+            f"{str(source)!r} has version {version}; this release reads version {_VERSION}. "
             "Update unaligned."
         )
     return header, arrays

@@ -1,9 +1,11 @@
-"""A file that is a tree of arrays, whatever library reads it."""
+"""What readers share: the options, the request, and the contents of a file."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,35 +22,32 @@ from ..errors import FileError, InputError
 from ..rows.files import StoredRows
 from ..rows.source import is_large
 
-_LARGE = 1 << 28
-_BOMB_RATIO = 200  # real data that unpacks to more than 256 MiB does not shrink more than this
-
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is to be read; each format has some of these.
+    """How a file is read; each format has some of these options.
 
     Parameters
     ----------
     columns
         Tables: only these columns, by name or position, in this order.
     header
-        Text tables: whether the first line names the columns; None finds out.
+        Text tables: whether the first line names the columns; None detects it.
     drop_non_numeric
-        Tables: leave out columns that hold no numbers, instead of refusing them.
+        Tables: drop columns without numbers instead of raising.
     transpose
         Take columns as samples, such as for genes × cells.
     flatten
         Arrays: take an array of more than two dimensions as one row per first index.
     resize
-        Images: (width, height) that all are brought to.
+        Images: (width, height) to which all are resized.
     lazy
         Read rows by blocks whenever needed; None does so above 256 MiB.
     max_bytes
-        The most that the file may take in memory; None is half of what is available, and
-        refuses files that unpack to more than 256 MiB and 200 times their size.
+        Memory limit in bytes; None is half of the available memory, and also rejects files that
+        unpack to more than 256 MiB and 200 times their size.
     group_by
-        A column or label array; `load_all` makes one dataset of each of its values.
+        A column or label array; `load_all` returns one dataset for each of its values.
     """
 
     columns: tuple[str | int, ...] | None = None
@@ -67,89 +66,83 @@ class ReadOptions:
         for name in ("header", "lazy"):
             if getattr(self, name) is not None:
                 _check.flag(name, getattr(self, name))
-        if self.max_bytes is not None:
-            _check.positive_int("max_bytes", self.max_bytes)
+        _check.optional_int("max_bytes", self.max_bytes)
         if self.group_by is not None and not isinstance(self.group_by, str):
             raise InputError(f"group_by={self.group_by!r} must be the name of a column.")
         if self.group_by is not None and self.transpose:
-            raise InputError("group_by names groups of rows, and transpose=True has none of them.")
-        self._set_columns()
-        self._set_resize()
-
-    def _set_columns(self) -> None:
-        if self.columns is None:
-            return
-        columns = (self.columns,) if isinstance(self.columns, (str, int)) else tuple(self.columns)
-        if not columns or not all(isinstance(c, (str, int)) for c in columns):
-            raise InputError(
-                f"columns={self.columns!r} must be names or positions of columns, at least one."
-            )
-        object.__setattr__(self, "columns", columns)
-
-    def _set_resize(self) -> None:
-        if self.resize is None:
-            return
-        size = (self.resize, self.resize) if isinstance(self.resize, int) else tuple(self.resize)
-        if len(size) != 2:
-            raise InputError(f"resize={self.resize!r} must be (width, height) in pixels.")
-        object.__setattr__(
-            self, "resize", tuple(_check.positive_int("resize", side) for side in size)
-        )
+            raise InputError("group_by groups rows and cannot be combined with transpose=True.")
+        if self.columns is not None:
+            columns = self.columns
+            columns = (columns,) if isinstance(columns, (str, int)) else tuple(columns)
+            if not columns or not all(isinstance(column, (str, int)) for column in columns):
+                raise InputError(
+                    f"columns={self.columns!r} must be names or positions of columns, at least "
+                    "one."
+                )
+            object.__setattr__(self, "columns", columns)
+        if self.resize is not None:
+            sides = (self.resize,) * 2 if isinstance(self.resize, int) else tuple(self.resize)
+            if len(sides) != 2:
+                raise InputError(f"resize={self.resize!r} must be (width, height) in pixels.")
+            checked = tuple(_check.positive_int("resize", side) for side in sides)
+            object.__setattr__(self, "resize", checked)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A file and how it is to be read."""
+    """A file, and how to read it."""
 
     path: Path
     options: ReadOptions
     size: int  # bytes on disk
 
-    def afford(self, n_bytes: int, what: str = "") -> None:
-        """Refuse what would not fit into memory, and what cannot be honest."""
+    def require_memory(self, n_bytes: int, part: str = "") -> None:
+        """Raise where `n_bytes` do not fit into memory or cannot be what the file contains."""
         limit = self.options.max_bytes
-        label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
         if n_bytes > (available_memory() // 2 if limit is None else limit):
-            allowed = "half of the memory available" if limit is None else f"max_bytes={limit}"
+            allowed = "half of the available memory" if limit is None else f"max_bytes={limit}"
             raise FileError(
-                f"{label} would take {amount(n_bytes)} of memory, more than {allowed}. "
+                f"{self._label(part)} needs {amount(n_bytes)} of memory, more than {allowed}. "
                 "Take fewer columns or rows, or raise max_bytes."
             )
-        self.believe(n_bytes, what)
+        self.require_plausible(n_bytes, part)
 
-    def believe(self, n_bytes: int, what: str = "") -> None:
-        """Refuse what unpacks to far more than is on disk, as a zip bomb does."""
-        if self.options.max_bytes is None and n_bytes > max(_LARGE, _BOMB_RATIO * self.size):
-            label = f"{os.fspath(self.path)!r}{f' ({what})' if what else ''}"
+    def require_plausible(self, n_bytes: int, part: str = "") -> None:
+        """Raise where a file claims far more than it has on disk, as a decompression bomb does."""
+        # Real data above 256 MiB (1 << 28 bytes) is not compressed by more than a factor of 200.
+        if self.options.max_bytes is None and n_bytes > max(1 << 28, 200 * self.size):
             raise FileError(
-                f"{label} says it holds {amount(n_bytes)}, and has {amount(self.size)} on disk: "
-                "this looks like a decompression bomb. If you trust it, set "
-                "max_bytes to what it may take."
+                f"{self._label(part)} claims to contain {amount(n_bytes)} and has "
+                f"{amount(self.size)} on disk, as a decompression bomb does. If you trust it, set "
+                "max_bytes to the memory it may use."
             )
 
+    def _label(self, part: str) -> str:
+        return f"{os.fspath(self.path)!r}{f' ({part})' if part else ''}"
+
     def is_lazy(self, n_bytes: int) -> bool:
-        """Return whether rows of this many bytes are to be read by blocks."""
+        """Return whether rows of this many bytes are read by blocks."""
         return is_large(n_bytes) if self.options.lazy is None else self.options.lazy
 
 
 Names = Callable[[], Iterable[Any] | None]
 
 
-def _unnamed() -> None:
+def _no_names() -> None:
     return None
 
 
 @dataclass(frozen=True)
 class Item:
-    """One array of a file: what it is, how to read it, and the names of its columns and rows."""
+    """One array of a file: its shape and type, a function that reads it, names of its axes."""
 
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[], Any]
     is_numeric: bool = True
-    n_bytes: int = 0  # what reading it brings into memory
-    columns: Names = _unnamed
-    rows: Names = _unnamed
+    n_bytes: int = 0  # memory needed to read it; 0 where it is read by blocks
+    columns: Names = _no_names
+    rows: Names = _no_names
 
     def __str__(self) -> str:
         return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
@@ -161,7 +154,7 @@ def _no_labels(name: str) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class Contents:
-    """The arrays of a file by key (one without a key has the key ""), and its labels."""
+    """The arrays of a file by key ("" in a file of one array), and its labels."""
 
     items: Mapping[str, Item]
     labels: Callable[[str], npt.NDArray[Any]] = _no_labels
@@ -172,53 +165,143 @@ class Contents:
         values: Any,
         labels: npt.NDArray[Any] | None = None,
         *,
-        columns: Names = _unnamed,
-        rows: Names = _unnamed,
+        columns: Names = _no_names,
+        rows: Names = _no_names,
     ) -> Contents:
-        """Return the contents of a file that is one array, read already."""
+        """Return the contents of a file with one array, already in memory."""
         dtype = str(getattr(values, "dtype", ""))
         item = Item(tuple(values.shape), dtype, lambda: values, columns=columns, rows=rows)
         return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
 
     def select(self, key: str | None) -> tuple[str, Item]:
-        """Return the array asked for; without a key, the only one there is."""
+        """Return the array of this key; without one, the only or the default array."""
         if key is not None:
-            found = key.strip("/") if key not in self.items else key
+            found = key if key in self.items else key.strip("/")
             if found in self.items and found:
                 return found, self.items[found]
             if set(self.items) == {""}:
-                raise FileError(f"The part {key!r} was asked for, and this format has no parts.")
+                raise FileError(f"This format has no parts, and {key!r} was asked for.")
             near = _check.did_you_mean(key, self.items)
-            raise FileError(f"There is no {key!r} in it.{near} It holds {self.listing()}.")
+            raise FileError(f"There is no {key!r} in the file.{near} Arrays: {self._listing()}.")
         if self.default is not None and self.default in self.items:
             return self.default, self.items[self.default]
+        if not self.items:
+            raise FileError("The file contains no array.")
         tables = self.tables()
         larger = any(item.is_numeric and len(item.shape) > 2 for item in self.items.values())
         if (len(tables) == 1 and not larger) or len(self.items) == 1:
             key = next(iter(tables or self.items))
             return key, self.items[key]
-        if not self.items:
-            raise FileError("There is no array in it.")
         raise FileError(
-            f"It holds several arrays; say which one after a colon, or use load_all for all. "
-            f"It holds {self.listing()}."
+            "The file contains several arrays; name one after a colon, or use load_all for all. "
+            f"Arrays: {self._listing()}."
         )
 
     def tables(self) -> dict[str, Item]:
-        """Return the arrays that could be datasets: numeric, rows × features, not empty."""
+        """Return the arrays that can be datasets: numeric, two-dimensional, not empty."""
         return {
             key: item
             for key, item in self.items.items()
             if item.is_numeric and len(item.shape) == 2 and 0 not in item.shape
         }
 
-    def listing(self) -> str:
-        """Return what is in it, in a line."""
-        if not self.items:
-            return "no arrays"
+    def _listing(self) -> str:
         shown = [f"{key!r} ({item})" for key, item in list(self.items.items())[:20]]
         more = len(self.items) - len(shown)
         return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def flat_labels(items: Mapping[str, Item], name: str) -> npt.NDArray[Any]:
+    """Return an array of a file that has one label per row."""
+    key = name if name in items else name.strip("/")
+    flat = [key for key, item in items.items() if math.prod(item.shape) in item.shape]
+    if key not in flat:
+        raise FileError(
+            f"group_by={name!r} must be an array with one label per row; "
+            f"{f'it is {items[key]}' if key in items else 'it is missing'}. "
+            f"One-dimensional arrays here: {', '.join(map(repr, flat)) or 'none'}."
+        )
+    return np.asarray(items[key].read()).ravel()
+
+
+@dataclass(frozen=True)
+class Node:
+    """One array of a tree of arrays."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    is_numeric: bool
+    n_bytes: int
+    chunk_bytes: int
+    open: Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The arrays of an HDF5 or Zarr file by key, and the attributes of its groups."""
+
+    request: Request
+    nodes: dict[str, Node]
+    attribute: Callable[[str, str], Any]  # of a key, by name; None where it is missing
+
+    def values(self, key: str) -> npt.NDArray[Any]:
+        """Return one array, read into memory."""
+        node = self.nodes[key]
+        self.request.require_memory(node.n_bytes, key)
+        with node.open() as array:
+            return np.asarray(array[()])
+
+    def item(self, key: str) -> Item:
+        """Return one array of numbers as an item that can be loaded."""
+        node = self.nodes[key]
+
+        def read() -> Any:
+            self.request.require_plausible(node.n_bytes, key)
+            self.request.require_memory(node.chunk_bytes, f"one chunk of {key!r}")
+            is_table = len(node.shape) == 2 and 0 not in node.shape
+            if is_table and node.is_numeric and self.request.is_lazy(node.n_bytes):
+                return StoredRows(self.request.path, node.open, node.shape)
+            return self.values(key)
+
+        in_memory = 0 if self.request.is_lazy(node.n_bytes) else node.n_bytes
+        return Item(node.shape, node.dtype, read, node.is_numeric, in_memory)
+
+    def contents(self) -> Contents:
+        """Return all arrays; labels are the one-dimensional ones."""
+        items = {key: self.item(key) for key in self.nodes}
+        return Contents(items, lambda name: flat_labels(items, name))
+
+
+def disk_size(path: Path) -> int:
+    """Return the bytes of a plain file or a whole folder; raise for everything else."""
+    name = os.fspath(path)
+    if "\0" in name:
+        raise FileError(f"path={name!r} contains a NUL character.")
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        what = "a broken link" if path.is_symlink() else "no such file or folder"
+        raise FileError(f"Cannot read {name!r}: {what}.") from None
+    except OSError as error:
+        raise FileError(f"Cannot read {name!r}: {error.strerror}.") from error
+    if stat.S_ISDIR(status.st_mode):
+        inside = (
+            os.path.join(folder, file) for folder, _, files in os.walk(path) for file in files
+        )
+        return sum(os.path.getsize(file) for file in inside if os.path.isfile(file))
+    if not stat.S_ISREG(status.st_mode):
+        raise FileError(
+            f"{name!r} is a pipe, socket or device, which cannot be read twice. Save it to a file "
+            "first."
+        )
+    if not status.st_size:
+        raise FileError(f"{name!r} is empty (0 bytes).")
+    return status.st_size
+
+
+def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
+    """Return the bytes of an array, in Python integers that do not overflow."""
+    return math.prod(int(side) for side in shape) * itemsize
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
@@ -226,69 +309,18 @@ def type_name(dtype: np.dtype[Any]) -> str:
     return "text" if dtype.kind in "SUTO" else str(dtype)
 
 
-def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:
-    """Return the bytes of an array in whole numbers that do not overflow."""
-    return math.prod(int(side) for side in shape) * itemsize
+def text_of(label: Any) -> str:
+    """Return a label, or the name of a row, as text; a missing one is empty."""
+    if isinstance(label, bytes):
+        return label.decode("utf-8", "replace")
+    if label is None or label != label:
+        return ""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))  # integers become floats where a value is missing
+    return str(label)
 
 
-@dataclass(frozen=True)
-class Node:
-    """One array of a tree."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    is_numeric: bool
-    n_bytes: int
-    chunk_bytes: int
-    opened: Callable[[], AbstractContextManager[Any]]
-
-
-@dataclass(frozen=True)
-class Tree:
-    """The arrays of a file by key, how to open one, and the attributes of its groups."""
-
-    request: Request
-    nodes: dict[str, Node]
-    attribute: Callable[[str, str], Any]  # of a key: None where there is none
-
-    def values(self, key: str) -> npt.NDArray[Any]:
-        """Return one array, read whole."""
-        node = self.nodes[key]
-        self.request.afford(node.n_bytes, key)
-        with node.opened() as array:
-            return np.asarray(array[()])
-
-    def item(self, key: str) -> Item:
-        """Return an array as something that can be loaded."""
-        node = self.nodes[key]
-
-        def read() -> Any:
-            self.request.believe(node.n_bytes, key)
-            self.request.afford(node.chunk_bytes, f"one chunk of {key!r}")
-            if not node.is_numeric:
-                raise FileError(
-                    f"The array {key!r} holds {node.dtype}; real numbers in this very file are "
-                    "needed."
-                )
-            table = len(node.shape) == 2 and 0 not in node.shape
-            if table and self.request.is_lazy(node.n_bytes):
-                return StoredRows(self.request.path, node.opened, node.shape)
-            return self.values(key)
-
-        in_memory = 0 if self.request.is_lazy(node.n_bytes) else node.n_bytes
-        return Item(node.shape, node.dtype, read, node.is_numeric, in_memory)
-
-
-def plain_contents(tree: Tree) -> Contents:
-    """Return all arrays of a tree; labels are its 1-D arrays."""
-
-    def labels(name: str) -> npt.NDArray[Any]:
-        if name.strip("/") not in tree.nodes:
-            flat = [key for key, node in tree.nodes.items() if len(node.shape) == 1]
-            raise FileError(
-                f"group_by={name!r} is not in it. One-dimensional arrays here: "
-                f"{', '.join(map(repr, flat)) or 'none'}."
-            )
-        return tree.values(name.strip("/")).ravel()
-
-    return Contents({key: tree.item(key) for key in tree.nodes}, labels)
+def natural_key(name: str) -> list[tuple[int, float, str]]:
+    """Return a key that sorts D2 before D10."""
+    parts = re.findall(r"\d+(?:\.\d+)?|\D+", name)
+    return [(0, float(part), "") if part[0].isdecimal() else (1, 0.0, part) for part in parts]

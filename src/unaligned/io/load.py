@@ -1,18 +1,20 @@
 """Files to datasets: `load` and `load_all`.
 
-One function per format turns a file into its `Contents`: the arrays in it by key, unread where
-the format allows. What is common to all (which array, which rows, which name, what is refused)
-is here and in `base.py`.
+One function per format turns a file into its `Contents`: its arrays by key, unread where the
+format allows. Which array, which rows and which name is decided here.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check, _settings
 from ..data.convert import to_values
@@ -22,25 +24,11 @@ from ..engine.memory import available_memory
 from ..errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..rows.files import reading
 from ..rows.source import RowSource, require_rows
-from .base import Contents, Item, ReadOptions, Request
-from .groups import Groups, chosen, groups_of, natural_key, tags_of
-from .images import image_files
-from .matrix_market import lists_beside
-from .paths import (
-    PathLike,
-    Place,
-    disk_size,
-    is_path,
-    joined,
-    locate,
-    name_of,
-    names_of,
-    stem,
-    unique,
-)
-from .registry import FORMATS, Format, format_of, known_suffix, require_useful
+from .base import Contents, Item, ReadOptions, Request, disk_size, natural_key, text_of
+from .groups import chosen
+from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
 
-__all__ = ["FORMATS", "is_path", "load", "load_all", "name_of", "names_of"]
+__all__ = ["load", "load_all"]
 
 
 def load(
@@ -55,7 +43,7 @@ def load(
         The guide to files lists the formats, and those that name their columns
         (`Dataset.feature_names`).
     name
-        How results call it; None takes the file's name.
+        The dataset's name in results; None takes the file's name.
     kind
         As for `Dataset`.
     **options
@@ -73,18 +61,15 @@ def load(
     Dataset('cells', points, 2 × 2)
     """
     if "group_by" in options:
-        raise InputError("load() gives one dataset; load_all() has group_by.")
+        raise InputError("load() returns one dataset. Use load_all() with group_by.")
     settings, rest = _split("load()", options)
     place = locate(path)
-    opened = _open(place.path, settings)
-    with reading(place.path, opened.format.name):
-        key, item = opened.contents.select(place.key)
-        called = name or joined(stem(place.path), key if place.key is not None else None)
-        values = _values(opened.request, item)
-        names = _feature_names(opened.request, item)
-        return _dataset(
-            opened.request, key, values, feature_names=names, name=called, kind=kind, **rest
-        )
+    with _opened(place.path, settings) as (request, contents):
+        key, item = contents.select(place.key)
+        values, names = _values(request, item), _feature_names(request, item)
+        rest["metadata"] = _metadata(request, key, rest.get("metadata") or {})
+        own_name = joined(stem(place.path), None if place.key is None else key)
+        return Dataset(values, name=name or own_name, kind=kind, feature_names=names, **rest)
 
 
 def load_all(
@@ -99,8 +84,8 @@ def load_all(
         folder: each file in it (and each folder of images).
     group_by
         A column of a table, of `obs` in a `.h5ad`, or a label array beside the values: one
-        dataset for each of its values, which its `metadata` holds. The column itself is not
-        part of the data.
+        dataset for each of its values, stored in the `metadata`. The column itself is not part
+        of the data.
     kind, **options
         As for `load`.
 
@@ -114,13 +99,16 @@ def load_all(
     {'cells:0': Dataset('cells:0', points, 2 × 1), 'cells:7': Dataset('cells:7', points, 2 × 1)}
     """
     settings, rest = _split("load_all()", {**options, "group_by": group_by})
-    parts = _files(locate(path))
-    stems = [stem(part.path) for part in parts]
+    places = _places(locate(path))
+    stems = [stem(place.path) for place in places]
     found: dict[str, Dataset] = {}
-    for part, short in zip(parts, stems, strict=True):
-        called = short if stems.count(short) == 1 else part.path.name
-        for dataset in _datasets(part, settings, {"kind": kind, **rest}, called):
-            name = unique(dataset.name or called, found)
+    for place, short in zip(places, stems, strict=True):
+        file_name = short if stems.count(short) == 1 else place.path.name
+        for dataset in _datasets(place, settings, {"kind": kind, **rest}, file_name):
+            own_name = name = dataset.name or file_name
+            number = 2
+            while name in found:
+                name, number = f"{own_name} ({number})", number + 1
             found[name] = dataset.with_options(name=name)
     return found
 
@@ -128,100 +116,96 @@ def load_all(
 def _split(owner: str, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:
     """Return the options of reading, and those of the dataset."""
     own = ("preprocess", "nan_policy", "metadata")
-    readable = list(_settings.option_names(ReadOptions))
-    _check.known_options(owner, options, [*readable, *own])
+    _check.known_options(owner, options, [*_settings.option_names(ReadOptions), *own])
     rest = {name: value for name, value in options.items() if name in own}
     return _settings.from_options(ReadOptions, options), rest
 
 
+@contextmanager
+def _opened(path: Path, settings: ReadOptions) -> Iterator[tuple[Request, Contents]]:
+    """Open a file; errors inside the block name it."""
+    request = Request(path, settings, disk_size(path))
+    kind = format_of(path)
+    with reading(path, kind.name):
+        yield request, kind.read(request)
+
+
 def h5ad_rows(path: Path) -> RowSource:
-    """Return the rows of X of an AnnData file, to be read by blocks, and what `var` calls them."""
-    # By blocks a bomb does no harm: what has to fit is a chunk, and the names.
-    most = max(available_memory() // 2, 1)
-    opened = _open(path, ReadOptions(lazy=True, max_bytes=most))
-    with reading(path, opened.format.name):
-        _, item = opened.contents.select("X")
+    """Return the rows of X of an AnnData file, read by blocks, with the names of `var`."""
+    # Only chunks and names have to fit into memory, so that a bomb does no harm.
+    settings = ReadOptions(lazy=True, max_bytes=max(available_memory() // 2, 1))
+    with _opened(path, settings) as (request, contents):
+        _, item = contents.select("X")
         require_rows(item.shape)
         if item.n_bytes:
             raise FileError(
-                "Its X is stored by columns, so that it has no rows to be read by blocks; write a "
-                "CSC matrix as CSR, or read it at once with load(path)."
+                "X is stored by columns and cannot be read by blocks of rows. Store the CSC "
+                "matrix as CSR, or read it into memory with load(path)."
             )
         rows: RowSource = item.read()
-        rows.feature_names = _feature_names(opened.request, item)
+        rows.feature_names = _feature_names(request, item)
         return rows
 
 
-class _Opened(NamedTuple):
-    format: Format
-    request: Request
-    contents: Contents
-
-
-def _open(path: Path, settings: ReadOptions) -> _Opened:
-    size = disk_size(path)
-    kind = format_of(path)
-    require_useful(kind, settings, path)
-    request = Request(path, settings, size)
-    with reading(path, kind.name):
-        return _Opened(kind, request, kind.read(request))
-
-
-def _files(place: Place) -> list[Place]:
-    """Return what a path stands for: itself, or what is in a folder that is no dataset itself."""
+def _places(place: Place) -> list[Place]:
+    """Return the place itself, or the datasets in a folder that is not a dataset itself."""
     disk_size(place.path)
     if not place.path.is_dir() or known_suffix(place.path) or place.key is not None:
         return [place]
+    from .images import image_files  # here, so that comparing arrays imports no reader
+    from .matrix_market import lists_beside
+
     with reading(place.path, "a folder"):
         inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
         lists = {other for path in inside for other in lists_beside(path)}
         inside = [path for path in inside if path not in lists and path.name[0] != "."]
-        readable = [path for path in inside if _is_dataset(path)]
+        readable = [
+            path for path in inside if known_suffix(path) or (path.is_dir() and image_files(path))
+        ]
         if not readable and image_files(place.path):
             return [place]
         if not readable:
-            raise FileError("The folder has nothing in it that can be read.")
+            raise FileError("The folder contains no file of a supported format.")
     skipped = [path.name for path in inside if path not in readable]
     if skipped:
         shown = ", ".join(map(repr, skipped[:5])) + (", …" if skipped[5:] else "")
         warn(
-            f"{os.fspath(place.path)!r}: passed over {counted(len(skipped), 'entry', 'entries')} "
-            f"of no known format: {shown}.",
+            f"{os.fspath(place.path)!r}: skipped {counted(len(skipped), 'entry', 'entries')} "
+            f"of unknown format: {shown}.",
             DataWarning,
         )
     return [Place(path, None) for path in readable]
 
 
-def _is_dataset(path: Path) -> bool:
-    return known_suffix(path) is not None or (path.is_dir() and bool(image_files(path)))
-
-
 def _datasets(
-    place: Place, settings: ReadOptions, rest: dict[str, Any], called: str
+    place: Place, settings: ReadOptions, rest: dict[str, Any], file_name: str
 ) -> Iterator[Dataset]:
-    opened = _open(place.path, settings)
-    request, contents = opened.request, opened.contents
-    with reading(place.path, opened.format.name):
+    """Yield a dataset for each array of a file and each group of its rows."""
+    known = rest.pop("metadata", None) or {}
+    with _opened(place.path, settings) as (request, contents):
         tables = contents.tables()
         if place.key is not None or contents.default is not None or not tables:
-            key, item = contents.select(place.key)
-            tables = {key: item}
-        groups: Groups = [(None, None)]
+            tables = dict([contents.select(place.key)])
+        groups = [_Group(None, None, {})]
         if settings.group_by is not None:
-            groups, n_rows = groups_of(contents.labels(settings.group_by), settings.group_by)
-            tables = _of_length(tables, n_rows, settings.group_by)
-        tags = tags_of(groups, settings.group_by)
-        request.afford(sum(item.n_bytes for item in tables.values()))
+            labels = contents.labels(settings.group_by)
+            groups = split_groups(labels, settings.group_by)
+            tables = _tables_of_length(tables, labels.size, settings.group_by)
+        request.require_memory(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
             values, names = _values(request, item), _feature_names(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
-            for (group, mask), tag in zip(groups, tags, strict=True):
-                name = joined(called, part, group)
-                rows = values if mask is None else chosen(values, mask)
-                yield _dataset(request, key, rows, tag=tag, feature_names=names, name=name, **rest)
+            for group in groups:
+                yield Dataset(
+                    values if group.mask is None else chosen(values, group.mask),
+                    name=joined(file_name, part, group.name),
+                    feature_names=names,
+                    metadata=_metadata(request, key, {**group.metadata, **known}),
+                    **rest,
+                )
 
 
-def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
+def _tables_of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
     fitting = {key: item for key, item in tables.items() if item.shape[0] == n_rows}
     if not fitting:
         shown = ", ".join(f"{key!r} ({item})" for key, item in tables.items())
@@ -231,50 +215,88 @@ def _of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str,
     return fitting
 
 
+class _Group(NamedTuple):
+    """Rows with the same label; all rows where there are no labels."""
+
+    name: str | None
+    mask: npt.NDArray[np.bool_] | None
+    metadata: dict[str, Any]
+
+
+def split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
+    """Return a group for each label, in natural order (D2 before D10).
+
+    Rows without a label are dropped with a warning. The metadata of a group is its label, a
+    number where all labels are numbers.
+
+    Examples
+    --------
+    >>> groups = split_groups(np.array(["10", "2", "2", "10"]), "day")
+    >>> [(group.name, group.metadata) for group in groups]
+    [('2', {'day': 2}), ('10', {'day': 10})]
+    """
+    texts = np.array([text_of(label) for label in labels.tolist()], dtype=object)
+    missing = texts == ""
+    if missing.all():
+        raise FileError(f"group_by={group_by!r} has no value in any row.")
+    if missing.any():
+        warn(
+            f"group_by={group_by!r}: {missing.sum()} of {texts.size} rows have no value there and "
+            "are dropped.",
+            DataWarning,
+        )
+    names = sorted(set(texts[~missing]), key=natural_key)
+    if len(names) > max(1, texts.size // 2):
+        raise FileError(
+            f"group_by={group_by!r} has {len(names)} different values in {texts.size} rows, so "
+            "most groups would have one row. Group by a column with fewer values."
+        )
+    # More digits than a float has are an identifier.
+    number = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?")
+    tags: list[Any] = names
+    if all(number.fullmatch(name) for name in names):
+        numbers = [float(name) for name in names]
+        tags = [int(value) if value.is_integer() else value for value in numbers]
+    return [
+        _Group(name, texts == name, {group_by: tag}) for name, tag in zip(names, tags, strict=True)
+    ]
+
+
 def _values(request: Request, item: Item) -> Any:
     """Return the values of an item, rows being samples."""
-    values, settings = item.read(), request.options
+    values = item.read()
     if not item.is_numeric:
-        raise InputTypeError(f"It must hold real numbers; it is {item}.")
+        raise InputTypeError(f"The array must contain real numbers; it is {item}.")
     if item.shape and len(item.shape) != 2:
-        if not settings.flatten:
+        if not request.options.flatten:
             raise InputError(
-                f"It must be two-dimensional, rows × features; it is {item}. With flatten=True "
-                "everything behind one first index becomes a row."
+                f"The array must be two-dimensional, rows × features; it is {item}. With "
+                "flatten=True each entry along the first axis becomes a row."
             )
         values = to_values(np.asarray(values).reshape(item.shape[0], -1), "The array")
-    if settings.transpose:
+    if request.options.transpose:
         values = (values.read() if isinstance(values, RowSource) else values).T
     return values
 
 
 def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
-    """Return what the columns are called, rows being samples; None where they have no names."""
+    """Return the names of the columns, rows being samples; None where there are none."""
     if len(item.shape) != 2:
         return None
     transposed = request.options.transpose
-    found, n_columns = (item.rows, item.shape[0]) if transposed else (item.columns, item.shape[1])
+    read, n_columns = (item.rows, item.shape[0]) if transposed else (item.columns, item.shape[1])
     try:
         with reading(request.path, "names of columns"):
-            names = column_names(found())
+            names = column_names(read())
             if names is not None and len(names) != n_columns:
-                raise FileError(f"It has {counted(len(names), 'name')} for {n_columns} columns.")
-    except FileError as error:  # distances that need no names can still do without
-        warn(f"{error} Its columns stay without names.", DataWarning)
+                raise FileError(f"{counted(len(names), 'name')} for {n_columns} columns.")
+    except FileError as error:  # not fatal: most distances do without names
+        warn(f"{error} The columns stay without names.", DataWarning)
         return None
     return names
 
 
-def _dataset(
-    request: Request,
-    key: str,
-    values: Any,
-    *,
-    tag: Mapping[str, Any] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Dataset:
+def _metadata(request: Request, key: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a dataset, followed by its origin; the former wins."""
     origin = {"path": os.fspath(request.path), **({"key": key} if key else {})}
-    known = {**(tag or {}), **(metadata or {})}
-    # What is known of the data comes before where it was, and counts where they meet.
-    return Dataset(values, metadata={**known, **origin, **known}, **options)
+    return {**known, **origin, **known}

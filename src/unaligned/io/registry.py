@@ -1,97 +1,168 @@
-"""The registry of formats: which reader a path belongs to, and which options that reader has."""
+"""Paths: the file, the part and the format they stand for, and the names of their datasets."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
-from .. import _settings
+from .. import _check, _settings
 from ..errors import FileError, InputError
-from .arrays import read_npy, read_npz, read_safetensors, read_torch
 from .base import Contents, ReadOptions, Request
-from .columnar import read_feather, read_parquet
-from .hdf5 import read_h5ad, read_hdf5
-from .images import SUFFIXES as IMAGE_SUFFIXES
-from .images import read_images
-from .matrix_market import read_mtx
-from .meshes import read_obj, read_off, read_ply, read_stl
-from .tables import read_csv
-from .zarr import read_zarr
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file: how it is called, read, and which options it knows."""
+    """One kind of file: its name, its suffixes, its reader and the options that it has."""
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[Request], Contents]
+    reader: str  # "module.function" of this package; the module is imported on first use
     options: tuple[str, ...] = ()
     is_folder: bool = False
+
+    def read(self, request: Request) -> Contents:
+        """Return the contents of a file of this format."""
+        for name, value in _settings.to_options(request.options).items():
+            known = ("transpose", "max_bytes", "group_by", *self.options)
+            if name not in known and value != getattr(ReadOptions(), name):
+                raise InputError(
+                    f"{os.fspath(request.path)!r} is read as {self.name}, which has no option "
+                    f"{name!r}."
+                )
+        module, _, function = self.reader.partition(".")
+        found = import_module(f".{module}", __package__)
+        read: Callable[[Request], Contents] = getattr(found, function)
+        return read(request)
 
 
 _TABLE = ("columns", "drop_non_numeric")
 
 FORMATS = (
-    Format("NumPy .npy", (".npy",), read_npy, ("flatten", "lazy")),
-    Format("NumPy .npz", (".npz",), read_npz, ("flatten",)),
-    Format("CSV", (".csv", ".csv.gz"), read_csv, (*_TABLE, "header")),
-    Format("TSV", (".tsv", ".tsv.gz"), read_csv, (*_TABLE, "header")),
-    Format("Parquet", (".parquet", ".pq"), read_parquet, (*_TABLE, "lazy")),
-    Format("Feather", (".feather", ".arrow"), read_feather, _TABLE),
-    Format("AnnData .h5ad", (".h5ad",), read_h5ad, ("lazy",)),
-    Format("HDF5", (".h5", ".hdf5"), read_hdf5, ("flatten", "lazy")),
-    Format("Zarr", (".zarr",), read_zarr, ("flatten", "lazy"), is_folder=True),
-    Format("Matrix Market", (".mtx", ".mtx.gz"), read_mtx),
-    Format("PyTorch", (".pt", ".pth", ".th"), read_torch, ("flatten",)),
-    Format("safetensors", (".safetensors",), read_safetensors, ("flatten", "lazy")),
-    Format("PLY", (".ply",), read_ply),
-    Format("OFF", (".off",), read_off),
-    Format("OBJ", (".obj",), read_obj),
-    Format("STL", (".stl",), read_stl),
+    Format("NumPy .npy", (".npy",), "arrays.read_npy", ("flatten", "lazy")),
+    Format("NumPy .npz", (".npz",), "arrays.read_npz", ("flatten",)),
+    Format("CSV", (".csv", ".csv.gz"), "tables.read_csv", (*_TABLE, "header")),
+    Format("TSV", (".tsv", ".tsv.gz"), "tables.read_csv", (*_TABLE, "header")),
+    Format("Parquet", (".parquet", ".pq"), "tables.read_parquet", (*_TABLE, "lazy")),
+    Format("Feather", (".feather", ".arrow"), "tables.read_feather", _TABLE),
+    Format("AnnData .h5ad", (".h5ad",), "hdf5.read_h5ad", ("lazy",)),
+    Format("HDF5", (".h5", ".hdf5"), "hdf5.read_hdf5", ("flatten", "lazy")),
+    Format("Zarr", (".zarr",), "zarr.read_zarr", ("flatten", "lazy"), is_folder=True),
+    Format("Matrix Market", (".mtx", ".mtx.gz"), "matrix_market.read_mtx"),
+    Format("PyTorch", (".pt", ".pth", ".th"), "arrays.read_torch", ("flatten",)),
+    Format("safetensors", (".safetensors",), "arrays.read_safetensors", ("flatten", "lazy")),
+    Format("PLY", (".ply",), "meshes.read_ply"),
+    Format("OFF", (".off",), "meshes.read_off"),
+    Format("OBJ", (".obj",), "meshes.read_obj"),
+    Format("STL", (".stl",), "meshes.read_stl"),
 )
-IMAGES = Format("a folder of images", (), read_images, ("resize",), is_folder=True)
-_EVERYWHERE = ("transpose", "max_bytes", "group_by")
+IMAGES = Format(
+    "a folder of images",
+    (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm"),
+    "images.read_images",
+    ("resize",),
+    is_folder=True,
+)
+_BY_SUFFIX = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
 
 
 def format_of(path: Path) -> Format:
-    """Return the format that a path's suffix, or its being a folder, stands for."""
-    by_suffix = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
-    suffix = known_suffix(path)
+    """Return the format of a path, by its suffix or because it is a folder."""
+    name, suffix = repr(os.fspath(path)), known_suffix(path)
     if suffix is not None:
-        kind = by_suffix[suffix]
+        kind = _BY_SUFFIX[suffix]
         if path.is_dir() == kind.is_folder:
             return kind
-        what = "a folder" if path.is_dir() else "a file"
-        raise FileError(f"{os.fspath(path)!r} is {what}, which a {suffix} is not.")
+        forms = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
+        raise FileError(f"{name} is {forms[0]}, but a {suffix} is {forms[1]}.")
     if path.is_dir():
         return IMAGES
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        raise FileError(
-            f"{os.fspath(path)!r} is one image, which is one row. Give the folder of images."
-        )
-    suffix = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
-    raise FileError(
-        f"{os.fspath(path)!r} has {suffix}, which is not one of those that are read: "
-        f"{', '.join(by_suffix)}."
-    )
+    if path.suffix.lower() in IMAGES.suffixes:
+        raise FileError(f"{name} is one image, which is one row. Give the folder of images.")
+    what = f"the suffix {path.suffix!r}, which is not supported" if path.suffix else "no suffix"
+    raise FileError(f"{name} has {what}. Supported: {', '.join(_BY_SUFFIX)}.")
 
 
 def known_suffix(path: Path) -> str | None:
     """Return the longest suffix of the name that belongs to a format."""
-    suffixes = [suffix for kind in FORMATS for suffix in kind.suffixes]
-    found = [suffix for suffix in suffixes if path.name.lower().endswith(suffix)]
+    found = [suffix for suffix in _BY_SUFFIX if path.name.lower().endswith(suffix)]
     return max(found, key=len, default=None)
 
 
-def require_useful(kind: Format, settings: ReadOptions, path: Path) -> None:
-    """Refuse options that this format does not have: they would do nothing."""
-    for name, value in _settings.to_options(settings).items():
-        unset = value == getattr(ReadOptions(), name)
-        if not unset and name not in (*_EVERYWHERE, *kind.options):
-            raise InputError(
-                f"{os.fspath(path)!r} is read as {kind.name}, which has no option {name!r}. "
-                "Leave it out."
-            )
+class Place(NamedTuple):
+    """A file, and the part of it named after a colon."""
+
+    path: Path
+    key: str | None
+
+
+def is_path(data: object) -> bool:
+    """Return whether this is a path rather than data."""
+    return isinstance(data, (str, os.PathLike))
+
+
+def locate(path: PathLike) -> Place:
+    """Split `file.npz:key` at the colon, unless a file of the whole name exists.
+
+    The file is the longest beginning before a colon that exists, so that colons of a Windows
+    drive, of folders and of keys are kept.
+
+    Examples
+    --------
+    >>> place = locate("nowhere.npz:counts")
+    >>> place.path.name, place.key
+    ('nowhere.npz', 'counts')
+    """
+    _check.file_path("path", path)
+    text = os.fspath(path)
+    colons = [i for i, letter in enumerate(text) if letter == ":" and i > 1]
+    if os.path.lexists(text) or not colons:
+        return Place(Path(text), None)
+    existing = (i for i in reversed(colons) if os.path.lexists(text[:i]))
+    cut = next(existing, colons[0])
+    return Place(Path(text[:cut]), text[cut + 1 :])
+
+
+def stem(path: Path) -> str:
+    """Return the file's name without its suffixes.
+
+    Examples
+    --------
+    >>> stem(Path("data/day.1.csv.gz")), stem(Path("cells.npz"))
+    ('day.1', 'cells')
+    """
+    name = path.name or path.resolve().name
+    if name.lower().endswith(".gz"):
+        name = name[:-3]
+    return Path(name).stem or name
+
+
+def name_of(path: PathLike) -> str:
+    """Return the name of the dataset read from this path: `cells`, or `cells:counts`."""
+    place = locate(path)
+    return joined(stem(place.path), place.key)
+
+
+def joined(*parts: str | None) -> str:
+    """Return the parts of a name that exist, separated by colons."""
+    return ":".join(part for part in parts if part)
+
+
+def names_of(paths: Sequence[Any]) -> list[str]:
+    """Return a name for each path; equal names are replaced by the whole paths.
+
+    Examples
+    --------
+    >>> names_of(["a/cells.npy", "b/cells.npy", "tori.npy"])
+    ['a/cells.npy', 'b/cells.npy', 'tori']
+    """
+    short = [name_of(path) for path in paths]
+    return [
+        name if short.count(name) == 1 else str(path)
+        for name, path in zip(short, paths, strict=True)
+    ]

@@ -1,109 +1,57 @@
-"""Tables as text: `.csv`, `.tsv`, plain or gzipped, with a header or without."""
+"""Tables: text (`.csv`, `.tsv`, also gzipped), `.parquet` and `.feather`."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
+from ..data.convert import to_values
 from ..data.facts import is_counted
-from ..errors import DataWarning, FileError, InputTypeError, warn
-from .base import Contents, Request
-from .groups import text_of
+from ..errors import DataWarning, FileError, InputTypeError, counted, required, warn
+from ..rows.files import ParquetRows
+from .base import Contents, Item, Request, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_SLIPS = 0.1  # of the filled cells: with so few that are none a column is meant for numbers
-
-
-def from_frame(frame: pd.DataFrame, request: Request) -> Contents:
-    """Return the numeric columns of a frame, and a column of it as labels if asked for."""
-    group_by = request.options.group_by
-    labels = None
-    named = not is_counted(list(frame.columns))
-    if group_by is not None:
-        position = find_column(group_by, list(frame.columns), "group_by")
-        labels = frame.iloc[:, position].to_numpy(dtype=object)
-        frame = frame.iloc[:, [i for i in range(frame.shape[1]) if i != position]]
-    if request.options.columns is not None:
-        names = list(frame.columns)
-        wanted = [find_column(column, names, "columns") for column in request.options.columns]
-        frame = frame.iloc[:, wanted]
-    good = [
-        getattr(dtype, "kind", "O") in "biuf" and not frame.iloc[:, i].isna().all()
-        for i, dtype in enumerate(frame.dtypes)
-    ]
-    bad = [_described(frame, i) for i, numeric in enumerate(good) if not numeric]
-    _require_no_slips(frame.loc[:, ~np.asarray(good, dtype=bool)])
-    require_numeric(bad, len(good), request.options.drop_non_numeric)
-    frame = frame.loc[:, np.asarray(good)]
-    columns = list(frame.columns) if named else None
-    rows = partial(map, text_of, frame.index)  # pandas reads numbers of genes as numbers
-    return Contents.single(_values(frame), labels, columns=lambda: columns, rows=rows)
-
-
-def _values(frame: pd.DataFrame) -> Any:
-    plain = len(set(frame.dtypes)) == 1 and isinstance(frame.dtypes.iloc[0], np.dtype)
-    return frame.to_numpy() if plain else frame.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def _require_no_slips(frame: pd.DataFrame) -> None:
-    """Refuse columns of numbers with a few other cells: they are no columns without numbers."""
-    import pandas as pd
-
-    for i, name in enumerate(frame.columns):
-        column = frame.iloc[:, i]
-        filled = column[column.notna().to_numpy()]
-        texts = filled.astype(str).str.replace(",", ".", regex=False)  # 0,5 is a number too
-        wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
-        if not 0 < wrong.sum() <= _SLIPS * wrong.size:
-            continue
-        row = np.flatnonzero(column.notna().to_numpy())[wrong.argmax()]
-        raise InputTypeError(
-            f"Column {str(name)!r} has numbers in {wrong.size - wrong.sum()} of {wrong.size} "
-            f"cells, and {str(column.iloc[row])[:30]!r} in row {row} (counted from 0). Correct "
-            "it, or leave the cell empty and pass nan_policy='omit'; or choose columns=."
+def find_column(column: str | int, names: list[Any], argument: str) -> int:
+    """Return the position of a column given by name or position."""
+    texts = [str(name) for name in names]
+    if isinstance(column, str):
+        if texts.count(column) == 1:
+            return texts.index(column)
+        what = "occurs twice" if column in texts else "does not exist"
+        near = _check.did_you_mean(column, texts)
+        shown = ", ".join(map(repr, texts[:20])) + (", …" if len(texts) > 20 else "")
+        raise FileError(f"{argument}: the column {column!r} {what}.{near} Columns: {shown}.")
+    if not -len(names) <= column < len(names):
+        raise FileError(
+            f"{argument}: there is no column {column}; the {len(names)} columns count from 0."
         )
-
-
-def _described(frame: pd.DataFrame, position: int) -> tuple[str, str]:
-    """Return the name of a column without numbers, and what is in it."""
-    column = frame.iloc[:, position]
-    filled = column[column.notna()]
-    texts = (value for value in filled if isinstance(value, str) and not is_number(value))
-    example = next(texts, filled.iloc[0] if len(filled) else None)
-    what = "empty" if example is None else f"such as {str(example)[:30]!r}"
-    return str(frame.columns[position]), what
-
-
-def is_number(text: str) -> bool:
-    """Return whether Python reads this text as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return column % len(names)
 
 
 def require_numeric(bad: list[tuple[str, str]], n_columns: int, drop: bool) -> None:
-    """Refuse columns without numbers, or say which are left out where others are left."""
+    """Raise for columns without numbers, or warn that they are dropped where others remain."""
     if not bad:
         return
     more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
     if drop and len(bad) < n_columns:
-        # Without the file: of many that are alike it is said once.
+        # Without the file name, so that many similar files warn once.
         names = ", ".join(repr(name) for name, _ in bad[:5])
-        warn(f"Left out, without numbers: {names}{more}.", DataWarning)
+        warn(f"Dropped columns without numbers: {names}{more}.", DataWarning)
         return
     shown = ", ".join(f"{name!r} ({what})" for name, what in bad[:5]) + more
     remedy = (
@@ -114,59 +62,144 @@ def require_numeric(bad: list[tuple[str, str]], n_columns: int, drop: bool) -> N
     raise InputTypeError(f"{len(bad)} of {n_columns} columns without numbers: {shown}. {remedy}")
 
 
-def find_column(column: str | int, names: list[Any], argument: str) -> int:
-    """Return the position of a column given by name or position."""
-    texts = [str(name) for name in names]
-    if isinstance(column, str):
-        if texts.count(column) == 1:
-            return texts.index(column)
-        what = "occurs twice" if column in texts else "is not there"
-        near = _check.did_you_mean(column, texts)
-        shown = ", ".join(map(repr, texts[:20])) + (", …" if len(texts) > 20 else "")
-        raise FileError(f"{argument}: the column {column!r} {what}.{near} Columns: {shown}.")
-    if not -len(names) <= column < len(names):
-        raise FileError(
-            f"{argument}: there is no column {column}; there are {len(names)}, counted from 0."
-        )
-    return column % len(names)
+def read_parquet(request: Request) -> Contents:
+    """Return the numeric columns of a Parquet file, read by blocks where large."""
+    parquet = required("pyarrow.parquet", "formats", "Reading .parquet")
+    with parquet.ParquetFile(request.path) as file:
+        schema, n_rows = file.schema_arrow, int(file.metadata.num_rows)
+
+    def read(columns: list[str]) -> Any:
+        with parquet.ParquetFile(request.path) as file:
+            return file.read(columns=columns)
+
+    columns = _numeric_columns(schema, request)
+    n_bytes = 8 * n_rows * len(columns)
+    request.require_plausible(n_bytes)
+    lazy = n_rows and request.is_lazy(n_bytes)
+    rows = partial(ParquetRows, request.path, columns) if lazy else None
+    return _arrow_contents(request, schema, columns, n_rows, read, rows)
 
 
-_MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
+def read_feather(request: Request) -> Contents:
+    """Return the numeric columns of a Feather or Arrow IPC file."""
+    feather = required("pyarrow.feather", "formats", "Reading .feather")
+    request.require_memory(request.size)
+    table = feather.read_table(os.fspath(request.path), memory_map=False)
+    request.require_memory(table.nbytes)
+    columns = _numeric_columns(table.schema, request)
+    return _arrow_contents(request, table.schema, columns, table.num_rows, table.select)
+
+
+def _numeric_columns(schema: Any, request: Request) -> list[str]:
+    """Return the names of the columns to read, without row names and labels."""
+    from pyarrow import types
+
+    options, names = request.options, list(schema.names)
+    excluded = set(_index_columns(schema))
+    if options.group_by is not None:
+        excluded.add(names[find_column(options.group_by, names, "group_by")])
+    wanted = [name for name in names if name not in excluded]
+    if options.columns is not None:
+        wanted = [names[find_column(column, names, "columns")] for column in options.columns]
+    for name in wanted:
+        find_column(name, names, "columns")  # raises for a name that occurs twice
+    kinds = {name: schema.field(name).type for name in wanted}
+    good = [
+        name
+        for name, kind in kinds.items()
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    ]
+    bad = [(name, str(kind)) for name, kind in kinds.items() if name not in good]
+    require_numeric(bad, len(wanted), options.drop_non_numeric)
+    return good
+
+
+def _index_columns(schema: Any) -> list[str]:
+    """Return the columns with names of rows, according to pandas' metadata."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in index if isinstance(name, str)]
+
+
+def _arrow_contents(
+    request: Request,
+    schema: Any,
+    columns: list[str],
+    n_rows: int,
+    read: Callable[[list[str]], Any],
+    lazy_rows: Callable[[], Any] | None = None,
+) -> Contents:
+    def table(names: list[str]) -> Any:
+        found = read(names).select(names)
+        found.validate(full=True)  # a hostile file can point outside of its own buffers
+        request.require_memory(found.nbytes)
+        return found
+
+    def labels(name: str) -> npt.NDArray[Any]:
+        return np.asarray(table([name]).column(0).to_pylist(), dtype=object)
+
+    def row_names() -> Iterable[Any] | None:
+        return map(text_of, labels(index[0])) if len(index) == 1 else None
+
+    index = _index_columns(schema)
+    named = not is_counted([name for name in schema.names if name not in index])
+    item = Item(
+        (n_rows, len(columns)),
+        "table",
+        lazy_rows or (lambda: to_values(table(columns), "The table")),
+        columns=lambda: columns if named else None,
+        rows=row_names,
+    )
+    return Contents({"": item}, labels, "")
 
 
 def unpacked(request: Request) -> bytes:
-    """Return the bytes of a plain or gzipped file, refusing a bomb while it unpacks."""
+    """Return the bytes of a plain or gzipped file; a bomb is detected while it unpacks."""
     if not request.path.name.lower().endswith(".gz"):
-        request.afford(request.size)
+        request.require_memory(request.size)
         return request.path.read_bytes()
-    parts, total = [], 0
+    chunks, total = [], 0
     with gzip.open(request.path) as file:
-        while part := file.read(1 << 24):
-            total += len(part)
-            request.afford(total, "unpacked")
-            parts.append(part)
-    return b"".join(parts)
+        while chunk := file.read(1 << 24):
+            total += len(chunk)
+            request.require_memory(total, "unpacked")
+            chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def plain_text(data: bytes) -> bytes:
+    """Return UTF-8 text without a byte order mark and with one kind of line end."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise FileError(f"The file is not UTF-8 text (byte {error.start}).") from error
+    if b"\0" in data:
+        raise FileError("The file contains NUL characters, so it is not text.")
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
 
 
 def read_csv(request: Request) -> Contents:
-    """Return the table; separator, header, row names and decimal commas are found out."""
+    """Return a text table; separator, header, row names and decimal commas are detected."""
     data = plain_text(unpacked(request))
     if not data.strip():
-        raise FileError("It has no lines but empty ones.")
+        raise FileError("The file contains only blank lines.")
     is_tsv = ".tsv" in request.path.name.lower()[-7:]
-    beginnings = [_beginning(data, separator) for separator in ("\t" if is_tsv else ",;\t")]
-    first = max(beginnings, key=lambda beginning: len(beginning.rows[0]))
-    _require_closed(data, first)
+    starts = [_first_rows(data, separator) for separator in ("\t" if is_tsv else ",;\t")]
+    first = max(starts, key=lambda start: len(start.rows[0]))
+    text = data[first.start : first.stop]
+    if first.stop == len(data) and text.count(b"\n") > 1 and text.count(b'"') % 2:
+        line = data.count(b"\n", 0, len(data) - len(data[first.start :].lstrip())) + 1
+        raise FileError(f"The quote that opens in line {line} is not closed.")
     names = _header(first.rows, request.options.header)
     start = first.start if names is None else first.stop
     n_columns = len(first.rows[0]) if names is None else len(names)
-    body, before = data[start:], data.count(b"\n", 0, start)
-    _require_even(body, first.separator, n_columns, before)
-    return from_frame(_parse(body, first.separator, names, n_columns, first.rows[-1]), request)
+    body = data[start:]
+    _require_equal_lengths(body, first.separator, n_columns, data.count(b"\n", 0, start))
+    return _frame_contents(_parse(body, first, names, n_columns), request)
 
 
-class _Beginning(NamedTuple):
-    """The first rows of a table, two at the most, and where the first of them starts and stops."""
+class _FirstRows(NamedTuple):
+    """The first one or two rows of a table, and where the first of them starts and stops."""
 
     separator: str
     rows: list[list[str]]
@@ -174,8 +207,8 @@ class _Beginning(NamedTuple):
     stop: int
 
 
-def _beginning(data: bytes, separator: str) -> _Beginning:
-    """Return the first rows that are not blank; within quotes a line may end and a row go on."""
+def _first_rows(data: bytes, separator: str) -> _FirstRows:
+    """Return the first rows that are not blank; a quoted field may contain line breaks."""
     rows: list[list[str]] = []
     places: list[tuple[int, int]] = []
     place = 0
@@ -187,35 +220,13 @@ def _beginning(data: bytes, separator: str) -> _Beginning:
             yield line.decode()
 
     reader = csv.reader(lines(), delimiter=separator)
-    with suppress(csv.Error, StopIteration):  # a row longer than csv allows: its quote is open
+    with suppress(csv.Error, StopIteration):  # a field longer than csv allows: an open quote
         while len(rows) < 2:
             start, row = place, next(reader)
             if separator.join(row).strip():
                 rows.append(row)
                 places.append((start, place))
-    return _Beginning(separator, rows or [[]], *(places or [(0, len(data))])[0])
-
-
-def _require_closed(data: bytes, first: _Beginning) -> None:
-    """Refuse a first row that goes on to the end of the file because a quote is missing."""
-    text = data[first.start : first.stop]
-    if first.stop == len(data) and text.count(b"\n") > 1 and text.count(b'"') % 2:
-        line = data.count(b"\n", 0, len(data) - len(data[first.start :].lstrip())) + 1
-        raise FileError(f"A quote that opens in line {line} is not closed. Write it again.")
-
-
-def plain_text(data: bytes) -> bytes:
-    """Return UTF-8 without a byte order mark and with one kind of line end; refuse the rest."""
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        raise FileError(
-            f"It is not UTF-8 text (byte {error.start}). Save it again as UTF-8."
-        ) from error
-    if b"\0" in data:
-        raise FileError("It holds NUL characters, so it is no text. Save it again as UTF-8.")
-    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+    return _FirstRows(separator, rows or [[]], *(places or [(0, len(data))])[0])
 
 
 def _header(rows: list[list[str]], wanted: bool | None) -> list[str] | None:
@@ -223,55 +234,58 @@ def _header(rows: list[list[str]], wanted: bool | None) -> list[str] | None:
 
     The first line is a header if it has text above a number, or nothing but text, or counts
     0, 1, 2, … as pandas does. A header with one field less than the rows comes from R, whose
-    first column has the names of rows.
+    first column contains the names of rows.
     """
     first = [field.strip() for field in rows[0]]
     second = rows[1] if len(rows) > 1 else None
-    counted = [field for field in first if field] == [
-        str(i) for i in range(len(first) - (first[0] == ""))
-    ]
+    numbering = [str(i) for i in range(len(first) - (first[0] == ""))]
+    is_numbered = [field for field in first if field] == numbering and len(first) > 1
     text = [not _is_value(field) for field in first]
-    above = second is not None and any(
-        t and _is_value(field) for t, field in zip(text, second, strict=False)
-    )
-    is_header = (
-        above
-        or all(t or not f for t, f in zip(text, first, strict=True))
-        or (counted and len(first) > 1 and second is not None)
-    )
+    is_header = all(t or not field for t, field in zip(text, first, strict=True))
+    if second is not None:
+        above = any(t and _is_value(field) for t, field in zip(text, second, strict=False))
+        is_header = is_header or above or is_numbered
     if not (is_header if wanted is None else wanted):
         return None
-    if second is not None and len(second) == len(first) + 1:
-        first = ["", *first]
-    return first
+    from_r = second is not None and len(second) == len(first) + 1
+    return ["", *first] if from_r else first
 
 
 def _is_value(field: str) -> bool:
+    """Return whether a cell is a number, a truth value or missing."""
     text = field.strip().lower()
-    if text in _MISSING or text in ("true", "false"):
+    if text in ("", "na", "n/a", "null", "none", "true", "false"):
         return True
-    return is_number(text.replace(",", "."))
+    return _is_number(text.replace(",", "."))
 
 
-def _require_even(body: bytes, separator: str, n_columns: int, before: int) -> None:
-    """Refuse rows of another length: pandas would fill or shift them without a word."""
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _require_equal_lengths(body: bytes, separator: str, n_columns: int, n_before: int) -> None:
+    """Raise for rows of another length, which pandas would fill or shift silently."""
     lengths = _quoted_lengths if b'"' in body else _plain_lengths
     for number, length in lengths(body, separator, n_columns):
         raise FileError(
-            f"Line {before + number} has {length} field{'s' * (length != 1)}, and {n_columns} "
-            "were expected. All rows need the same number; is a separator or a quote missing?"
+            f"Line {n_before + number} has {counted(length, 'field')}, expected {n_columns}. Is "
+            "a separator or a quote missing?"
         )
 
 
 def _plain_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Yield the number and the length of each row that has another length."""
+    """Yield the line number and the length of each row of another length."""
     letters = np.frombuffer(body.rstrip(b"\n") + b"\n", dtype=np.uint8)
     ends = np.flatnonzero(letters == ord("\n"))
     starts = np.append(0, ends[:-1] + 1)
-    counts = np.add.reduceat(letters == ord(separator), starts, dtype=np.int64) + 1
-    for i in np.flatnonzero(counts != n_columns):
-        if letters[starts[i] : ends[i]].tobytes().strip():  # blank lines are passed over
-            yield int(i) + 1, int(counts[i])
+    lengths = np.add.reduceat(letters == ord(separator), starts, dtype=np.int64) + 1
+    for i in np.flatnonzero(lengths != n_columns):
+        if letters[starts[i] : ends[i]].tobytes().strip():  # blank lines are skipped
+            yield int(i) + 1, int(lengths[i])
 
 
 def _quoted_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tuple[int, int]]:
@@ -282,34 +296,87 @@ def _quoted_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tup
 
 
 def _parse(
-    body: bytes, separator: str, names: list[str] | None, n_columns: int, sample: list[str]
+    body: bytes, first: _FirstRows, names: list[str] | None, n_columns: int
 ) -> pd.DataFrame:
     import pandas as pd
 
     if not body.strip():
         raise FileError(
-            "It has a header and no rows. Leave it out, or write it again with its rows; if that "
-            "line is data, pass header=False."
+            "The file has a header and no rows. If that line is data, pass header=False."
         )
-    # The same numbers, to the last bit, as in any other format; pandas 3.1 always does that.
+    # The same numbers, to the last bit, as in other formats; pandas 3.1 always does that.
     old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
     exact: Any = {"float_precision": "round_trip"} if old else {}
-    comma = separator != "," and any(re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in sample)
+    decimal_comma = first.separator != "," and any(
+        re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in first.rows[-1]
+    )
     frame: pd.DataFrame = pd.read_csv(
         io.BytesIO(body),
-        sep=separator,
+        sep=first.separator,
         header=None,
         names=range(n_columns),
         index_col=False,
-        decimal="," if comma else ".",
+        decimal="," if decimal_comma else ".",
         low_memory=False,
-        **exact,
         skipinitialspace=True,
+        **exact,
     )
     titles = names or [str(i) for i in range(n_columns)]
     if names and names[0] == "":  # names of rows, as pandas and R write them
         frame, titles = frame.iloc[:, 1:].set_axis(frame.iloc[:, 0], axis=0), titles[1:]
-    frame.columns = pd.Index(titles)
     if frame.shape[1] == 0:
-        raise InputTypeError("It has names of rows and no columns beside them.")
-    return frame
+        raise InputTypeError("The table has row names and no other column.")
+    return frame.set_axis(pd.Index(titles), axis=1)
+
+
+def _frame_contents(frame: pd.DataFrame, request: Request) -> Contents:
+    """Return the numeric columns of a frame, and the column of labels if there is one."""
+    options, labels = request.options, None
+    named = not is_counted(list(frame.columns))
+    if options.group_by is not None:
+        position = find_column(options.group_by, list(frame.columns), "group_by")
+        labels = frame.iloc[:, position].to_numpy(dtype=object)
+        frame = frame.iloc[:, [i for i in range(frame.shape[1]) if i != position]]
+    if options.columns is not None:
+        names = list(frame.columns)
+        frame = frame.iloc[
+            :, [find_column(column, names, "columns") for column in options.columns]
+        ]
+    good = np.array(
+        [
+            getattr(dtype, "kind", "O") in "biuf" and not frame.iloc[:, i].isna().all()
+            for i, dtype in enumerate(frame.dtypes)
+        ],
+        dtype=bool,
+    )
+    bad = [_non_numeric(frame, int(i)) for i in np.flatnonzero(~good)]
+    require_numeric(bad, good.size, options.drop_non_numeric)
+    frame = frame.loc[:, good]
+    uniform = len(set(frame.dtypes)) == 1 and isinstance(frame.dtypes.iloc[0], np.dtype)
+    values = frame.to_numpy() if uniform else frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    columns = list(frame.columns) if named else None
+    rows = partial(map, text_of, frame.index)  # pandas parses numeric row names as numbers
+    return Contents.single(values, labels, columns=lambda: columns, rows=rows)
+
+
+def _non_numeric(frame: pd.DataFrame, position: int) -> tuple[str, str]:
+    """Return the name of a column without numbers and an example of its values.
+
+    A column of numbers with up to a tenth of other cells contains typing errors, so it raises.
+    """
+    import pandas as pd
+
+    name, column = str(frame.columns[position]), frame.iloc[:, position]
+    filled = column[column.notna().to_numpy()]
+    texts = filled.astype(str).str.replace(",", ".", regex=False)  # 0,5 is a number too
+    wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
+    if 0 < wrong.sum() <= 0.1 * wrong.size:
+        row = np.flatnonzero(column.notna().to_numpy())[wrong.argmax()]
+        raise InputTypeError(
+            f"Column {name!r} has numbers in {wrong.size - wrong.sum()} of {wrong.size} cells, "
+            f"and {str(column.iloc[row])[:30]!r} in row {row} (counted from 0). Correct it, or "
+            "leave the cell empty and pass nan_policy='omit'; or choose columns=."
+        )
+    words = (value for value in filled if isinstance(value, str) and not _is_number(value))
+    example = next(words, filled.iloc[0] if len(filled) else None)
+    return name, "empty" if example is None else f"such as {str(example)[:30]!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -154,13 +154,13 @@ class StoredSparse:
     ----------
     name
         How errors call the matrix, such as `X`.
-    opened
-        Opens its `data`, `indices` or `indptr`.
+    parts
+        Functions that open its `data`, `indices` and `indptr`.
     """
 
     name: str
     shape: tuple[int, int]
-    opened: Callable[[str], AbstractContextManager[Any]]
+    parts: Mapping[str, Callable[[], AbstractContextManager[Any]]]
     is_csr: bool = True
 
     def __getitem__(self, part: slice) -> Any:
@@ -179,7 +179,7 @@ class StoredSparse:
         return sparse.csc_array(parts, shape=(n_across, n))
 
     def _between(self, name: str, start: int, stop: int) -> npt.NDArray[Any]:
-        with self.opened(name) as stored:
+        with self.parts[name]() as stored:
             return np.asarray(stored[start:stop])
 
 
@@ -207,9 +207,8 @@ class HDF5Rows(SlicedRows):
         require_rows(shape)
         self.n_rows, self.n_features = (int(size) for size in shape)
         if is_group:
-            self.values = StoredSparse(
-                place.name, self.shape, lambda name: nullcontext(place[name])
-            )
+            parts = {name: partial(nullcontext, place[name]) for name in place}
+            self.values = StoredSparse(place.name, self.shape, parts)
 
     def between(self, start: int, stop: int) -> Any:
         """Return these rows."""
