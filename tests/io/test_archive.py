@@ -122,7 +122,7 @@ def test_foreign_file_raises_and_runs_no_code(case, what, tmp_path):
 def test_pickle_in_place_of_array_is_not_loaded(what, tmp_path):
     path, trap = tmp_path / "file.npz", tmp_path / "trap"
     pickled_eigenvalues(path, trap, SAVED[what][0])
-    with pytest.raises(FileError, match="lacks a part of a"):
+    with pytest.raises(FileError, match="lacks a part of a|is not a complete"):
         SAVED[what][1](path)
     assert not trap.exists()
 
@@ -143,7 +143,7 @@ def test_later_version_raises(what, header, message, tmp_path):
 def test_file_without_arrays_raises(what, tmp_path):
     path = tmp_path / "file.npz"
     with_header(path, {"format": f"unaligned-{what}", "version": 1})
-    with pytest.raises(FileError, match="lacks a part of a"):
+    with pytest.raises(FileError, match="lacks a part of a|is not a complete"):
         SAVED[what][1](path)
 
 
@@ -266,5 +266,5 @@ def test_non_path_raises_wherever_a_path_is_taken(path):
     signature = comparison.signatures["a"]
     calls = [comparison.report, comparison.save, ua.Comparison.load, signature.save, ua.Store]
     for call in [*calls, ua.Signature.load, ua.load]:
-        with pytest.raises(InputTypeError, match=r"path=.* must be a path: text, or a pathlib"):
+        with pytest.raises(InputTypeError, match=r"path=.* must be a path: a string or a pathlib"):
             call(path)

@@ -282,7 +282,7 @@ def test_option_of_another_format_raises(name, options, tmp_path):
 def test_unknown_option_raises_and_names_the_nearest(tmp_path):
     with pytest.raises(InputError, match=r"no option 'colums'. Did you mean 'columns'"):
         ua.load(tmp_path / "a.csv", colums=["x"])
-    with pytest.raises(InputTypeError, match=r"path=3 must be a path: text, or a pathlib.Path"):
+    with pytest.raises(InputTypeError, match=r"path=3 must be a path: a string or a pathlib.Path"):
         ua.load(3)
 
 
