@@ -6,7 +6,7 @@ _TOPOLOGY = ["bottleneck", "geometry_score", "mtd"]
 _DOCTESTS = {
     "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],
     "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
-    "ot": ["metrics/transport"],
+    "ot": ["metrics/wasserstein", "metrics/gromov_wasserstein"],
     "robust_laplacian": ["spectra/laplacian/surface"],
 }
 

@@ -18,7 +18,7 @@ from datasets import torus
 from scipy import sparse
 
 from unaligned.data.dataset import Dataset
-from unaligned.metrics.imd import IMD, SCALE, TIMES
+from unaligned.metrics.heat_trace import IMD, SCALE, TIMES
 
 N_NEIGHBORS, N_STEPS, N_PROBES = 5, 10, 100
 

@@ -191,7 +191,8 @@ def test_rows_are_paired_by_name_where_both_have_names(name, seed):
     with pytest.raises(NotApplicableError, match=reordered):
         ua.distance(table, other.iloc[::-1], name)
     with pytest.raises(
-        NotApplicableError, match=r"'b' has no row 's0', 's1', 's2', …, which.*name the rows alike"
+        NotApplicableError,
+        match=r"'b' has no row 's0', 's1', 's2', …, which.*use the same row names",
     ):
         ua.distance(table, samples(seed, "t"), name)
     expected = ua.distance(table.to_numpy(), other.to_numpy(), name)

@@ -289,7 +289,7 @@ def test_linkages_for_euclidean_distances_raise(method):
 
 
 def test_descriptors_of_a_pairwise_distance_raise():
-    with pytest.raises(InputError, match="holds descriptors of 'les', which keeps none"):
+    with pytest.raises(InputError, match="has descriptors of 'les', which stores none"):
         DISTANCES["les"].from_options({}).from_arrays({})
 
 

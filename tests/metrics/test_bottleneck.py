@@ -5,8 +5,7 @@ import pytest
 
 import unaligned as ua
 from unaligned.errors import InputError, MissingExtraError, NotApplicableError
-from unaligned.metrics import bottleneck as _persistence
-from unaligned.metrics import bottleneck as topology
+from unaligned.metrics import bottleneck
 from unaligned.metrics.bottleneck import (
     BottleneckH0,
     BottleneckH1,
@@ -105,7 +104,7 @@ def test_bars_are_those_of_gudhi_in_double_precision(seed, cls, dimension):
 
 
 def test_more_distances_than_can_be_ordered_are_refused(monkeypatch):
-    monkeypatch.setattr(_persistence, "_MOST_RANKS", 100)
+    monkeypatch.setattr(bottleneck, "_MOST_RANKS", 100)
     with pytest.raises(InputError, match=r"has 780 different distances .* n_landmarks=5000 or"):
         ua.distance(*clouds(0), "bottleneck-h1")
 
@@ -162,7 +161,7 @@ def test_few_and_equal_points_are_no_trouble(name):
 @pytest.mark.parametrize("cls", [BottleneckH0, BottleneckH1, BottleneckH2])
 def test_what_takes_too_long_is_refused_before_any_work(cls):
     large = ua.Dataset(np.broadcast_to(np.arange(2.0), (cls.most_points + 1, 2)), name="large")
-    with pytest.raises(InputError, match=rf"'large' has {cls.most_points + 1}. Give n_landmarks"):
+    with pytest.raises(InputError, match=rf"'large' has {cls.most_points + 1}. Pass n_landmarks"):
         ua.distance(large, np.eye(2), cls.name)
     assert ua.distance(large, np.eye(2), cls.name, n_landmarks=4) >= 0.0
 
@@ -196,9 +195,9 @@ def test_a_missing_package_names_the_extra(monkeypatch, name, package):
 )
 def test_a_missing_package_is_named_before_the_long_work(monkeypatch, name, package):
     def never(dataset):
-        raise AssertionError("the distances were worked out first")
+        raise AssertionError("the distances were computed first")
 
-    monkeypatch.setattr(topology, "distance_matrix", never)
+    monkeypatch.setattr(bottleneck, "distance_matrix", never)
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(MissingExtraError, match=package):
         ua.distance(np.eye(3), 2.0 * np.eye(3), name)

@@ -1,22 +1,26 @@
-"""What the distances between traces of graphs share."""
+"""The distance interface, and the bases of distances of spectra and of data."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.spatial.distance import cdist
 
 from .. import _check, _settings
+from .._check import FloatArray
 from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts, Names
 from ..data.preprocess import is_fitted
 from ..engine import Engine
-from ..errors import InputError, RecipeMismatchError
+from ..errors import InputError, RecipeMismatchError, about
+from ..operators.pointcloud import LARGEST, SMALLEST, require_representable, squared_norms
 from ..spectra.decay import suggest_gamma
-from ..spectra.laplacian import Trace
 from ..spectra.pipeline import (
     SignatureSettings,
     compute_signature,
@@ -26,44 +30,33 @@ from ..spectra.pipeline import (
 )
 from ..spectra.signature import Signature
 
-# What options are called in other libraries, or in the paper; only to suggest ours.
-_ELSEWHERE = {
-    "sigma": "bandwidth",
-    "k": "n_eigenvalues",
-    "n_components": "n_eigenvalues",
-    "reg": "epsilon",
-    "random_state": "rng",
-    "seed": "rng",
-}
-_ORDERED = {
-    "column": "columns= does where a table is read from a file",
-    "row": "second.loc[first.index] does in pandas",
-}
+# Up to this many features `cdist` is no slower than a matrix product and has no cancellation.
+FEW_FEATURES = 16
+# A difference below this share of its terms has lost 6 of their 16 digits to cancellation.
+CANCELLED = 1e-6
 
 
 class Distance(ABC):
-    """A way from two datasets to one number; instances are frozen settings.
+    """A distance between datasets; instances are frozen settings.
 
     `describe` runs once per dataset, `compare` once per pair of descriptors.
 
     Attributes
     ----------
     name
-        The name by which `ua.distance` knows it.
-    summary
-        One line for the table of distances.
-    cost
-        What it costs, for the same table.
+        The name in `ua.distance`.
+    summary, cost
+        One line each for the table of distances.
     same_features, paired_rows
-        What it needs: columns that mean the same in both datasets; rows that belong together.
+        Whether column j, or row i, must mean the same in both datasets.
     symmetric
         Whether d(A, B) = d(B, A).
     kinds
-        The kinds of data that it takes.
+        The kinds of data it accepts.
     is_descriptor
-        Whether the work is done once per dataset, so that comparing many is cheap.
+        Whether the work is done once per dataset, so that pairs are cheap.
     extra
-        The optional extra that it needs, if any.
+        The optional extra it needs, if any.
     """
 
     name: ClassVar[str]
@@ -78,19 +71,27 @@ class Distance(ABC):
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
-        """Return the distance with these flat options, refusing unknown ones."""
+        """Return the distance with these flat options; unknown ones raise `OptionError`."""
         names = _settings.option_names(cls)
-        if not options.keys() <= set(names):
-            also = {word: ours for word, ours in _ELSEWHERE.items() if ours in (*names, "rng")}
-            _check.known_options(f"distance {cls.name!r}", options, names, also)
+        # Names of the paper and of other libraries, to suggest ours.
+        synonyms = {
+            "sigma": "bandwidth",
+            "k": "n_eigenvalues",
+            "n_components": "n_eigenvalues",
+            "reg": "epsilon",
+            "random_state": "rng",
+            "seed": "rng",
+        }
+        known = {word: ours for word, ours in synonyms.items() if ours in (*names, "rng")}
+        _check.known_options(f"distance {cls.name!r}", options, names, known)
         return _settings.from_options(cls, options)
 
     def options(self) -> dict[str, Any]:
-        """Return the settings as `from_options` takes them."""
+        """Return the settings as flat options, the inverse of `from_options`."""
         return _settings.to_options(self)
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
-        """Return the distance with what depends on the whole collection settled."""
+        """Return the distance with the settings that depend on the whole collection."""
         return self
 
     @abstractmethod
@@ -98,18 +99,18 @@ class Distance(ABC):
         """Return the descriptor of one dataset."""
 
     def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
-        """Return a descriptor as arrays for a file; None where it is the data, or a signature."""
+        """Return a descriptor as arrays for a file; None if it is the data or a signature."""
         return None
 
     def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
-        """Return the descriptor that `to_arrays` took apart."""
+        """Return the descriptor, the inverse of `to_arrays`."""
         raise InputError(
-            f"The file holds descriptors of {self.name!r}, which keeps none: it is damaged, or of "
-            "another version. Make the comparison again."
+            f"The file has descriptors of {self.name!r}, which stores none: it is damaged or was "
+            "written by another version. Compute the comparison again."
         )
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        """Return the distance and all descriptors with what only they together decide."""
+        """Return the distance and the descriptors with settings that need all descriptors."""
         return self, list(descriptors)
 
     @abstractmethod
@@ -125,60 +126,65 @@ class Distance(ABC):
         for dataset in (first, second):
             if dataset.kind not in self.kinds:
                 return f"it takes {' or '.join(self.kinds)}, and {dataset.label} is {dataset.kind}"
-        reason = _other_rows(first, second) if self.paired_rows else None
-        return reason or (_other_features(first, second) if self.same_features else None)
+        reason = _row_mismatch(first, second) if self.paired_rows else None
+        return reason or (_feature_mismatch(first, second) if self.same_features else None)
 
 
-def _other_rows(first: Facts, second: Facts) -> str | None:
-    """Return why row i of these two is not the same sample, or None."""
-    needs = "it compares row i with row i, and"
+def _row_mismatch(first: Facts, second: Facts) -> str | None:
+    """Return why row i of the two datasets is not the same sample, or None."""
     if first.n_samples != second.n_samples:
-        return (
-            f"{needs} {first.label} has {first.n_samples} rows where {second.label} has "
-            f"{second.n_samples}"
+        reason: str | None = (
+            f"{first.label} has {first.n_samples} rows where {second.label} has {second.n_samples}"
         )
-    if first.n_dropped or second.n_dropped:
+    elif first.n_dropped or second.n_dropped:
         dropped = first if first.n_dropped else second
-        return f"{needs} nan_policy='omit' dropped rows of {dropped.label}"
-    found = _other_names("row", first, first.sample_names, second, second.sample_names)
-    return found and f"{needs} {found}"
+        reason = f"nan_policy='omit' dropped rows of {dropped.label}"
+    else:
+        reason = _name_mismatch("row", first, first.sample_names, second, second.sample_names)
+    return reason and f"it compares row i with row i, and {reason}"
 
 
-def _other_features(first: Facts, second: Facts) -> str | None:
-    """Return why the columns of these two do not mean the same, or None."""
-    needs = "it needs the same features, and"
-    for dataset in (first, second):
-        for step in filter(is_fitted, dataset.preprocess):
-            return (
-                f"{needs} the preprocess step {step!r} is fitted to each dataset by itself, which "
-                "gives each its own axes and units; fit one transform to all rows together and "
-                "give its results"
-            )
-    if first.n_features != second.n_features:
-        return (
-            f"{needs} {first.label} has {first.n_features} columns where {second.label} has "
+def _feature_mismatch(first: Facts, second: Facts) -> str | None:
+    """Return why column j of the two datasets is not the same feature, or None."""
+    fitted = next(filter(is_fitted, (*first.preprocess, *second.preprocess)), None)
+    if fitted is not None:
+        reason: str | None = (
+            f"the preprocess step {fitted!r} is fitted to each dataset by itself, which gives "
+            "each its own axes and units; fit one transform to all rows together and give its "
+            "results"
+        )
+    elif first.n_features != second.n_features:
+        reason = (
+            f"{first.label} has {first.n_features} columns where {second.label} has "
             f"{second.n_features}"
         )
-    found = _other_names("column", first, first.feature_names, second, second.feature_names)
-    return found and f"{needs} {found}"
+    else:
+        reason = _name_mismatch("column", first, first.feature_names, second, second.feature_names)
+    return reason and f"it needs the same features, and {reason}"
 
 
-def _other_names(what: str, first: Facts, mine: Names, second: Facts, yours: Names) -> str | None:
-    """Return how the names of rows or columns differ; None where they agree, or one has none."""
-    if mine is None or yours is None or mine is yours or mine == yours:
+def _name_mismatch(
+    what: str, first: Facts, mine: Names, second: Facts, yours: Names
+) -> str | None:
+    """Return how the names of rows or columns differ; None where they agree or one has none."""
+    if mine is None or yours is None or mine == yours:
         return None
     known = set(yours)
     missing = [name for name in mine if name not in known]
     if missing:
         shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
         return (
-            f"{second.label} has no {what} {shown}, which {first.label} has; name the {what}s "
-            f"alike, or give arrays or .npy files, whose {what}s are matched by position"
+            f"{second.label} has no {what} {shown}, which {first.label} has; use the same {what} "
+            f"names, or give arrays or .npy files, whose {what}s are matched by position"
         )
     i = next(i for i, name in enumerate(mine) if name != yours[i])
+    remedy = {
+        "column": "columns= does where a table is read from a file",
+        "row": "second.loc[first.index] does in pandas",
+    }[what]
     return (
         f"{first.label} has {mine[i]!r} as {what} {i} where {second.label} has {yours[i]!r}; "
-        f"bring the {what}s of all datasets into one order, as {_ORDERED[what]}"
+        f"bring the {what}s of all datasets into one order, as {remedy}"
     )
 
 
@@ -186,7 +192,7 @@ def _other_names(what: str, first: Facts, mine: Names, second: Facts, yours: Nam
 class SpectralDistance(Distance):
     """A distance between the leading eigenvalues of one operator per dataset.
 
-    The descriptor is a `Signature`; subclasses only say how two of them are compared.
+    The descriptor is a `Signature`; subclasses implement `between`.
     """
 
     is_descriptor: ClassVar[bool] = True
@@ -195,40 +201,40 @@ class SpectralDistance(Distance):
 
     @property
     def gives_signatures(self) -> bool:
-        """Whether `describe` returns signatures, with these settings too."""
+        """Whether `describe` returns signatures with these settings."""
         return True
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
-        """Settle K for the whole collection; a K that some dataset cannot have is refused."""
+        """Choose K for the whole collection; raise if some dataset has fewer samples."""
         k = self.settings.n_eigenvalues
         given = {d.n_eigenvalues for d in datasets if isinstance(d, Signature)}
         fresh = [d for d in datasets if isinstance(d, Dataset)]
         if k is not None and given - {k}:
             raise RecipeMismatchError(
-                f"n_eigenvalues={k} was asked for, and a signature given has {max(given - {k})} "
-                f"values. Cut longer ones with .truncate({k}), or leave n_eigenvalues out."
+                f"n_eigenvalues={k} was requested, and a given signature has {max(given - {k})} "
+                f"values. Shorten longer ones with .truncate({k}), or leave n_eigenvalues out."
             )
         if k is None:
             sizes = [d.n_samples for d in fresh]
             k = min(given) if given else default_eigenvalues(fresh, self.settings.kernel)
             if given and k > min([k, *sizes]):
                 raise RecipeMismatchError(
-                    f"A signature given has {k} values, and the smallest dataset only "
-                    f"{min(sizes)} samples. Cut the signatures with .truncate({min(sizes)})."
+                    f"A given signature has {k} values, and the smallest dataset only "
+                    f"{min(sizes)} samples. Shorten the signatures with .truncate({min(sizes)})."
                 )
         for dataset in fresh:
             require_enough(k, dataset)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
     def describe(self, dataset: Dataset, seed: int, engine: Engine | None = None) -> Signature:
-        """Return the signature of one dataset (Algorithm 2, its first loop).
+        """Return the signature of one dataset (Algorithm 2, first loop).
 
-        Blocks of rows, where there are any, are worked on by `engine`.
+        `engine` processes the row blocks of a streamed dataset.
         """
         return compute_signature(dataset, self.settings, seed, engine)
 
     def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
-        """Settle γ where it is `"auto"`: the largest that any of the spectra asks for."""
+        """Choose γ if it is `"auto"`: the largest that any of the spectra suggests."""
         if self.settings.gamma != "auto":
             return self, list(descriptors)
         gamma = max(suggest_gamma(s.eigenvalues, s.n_samples)[0] for s in descriptors)
@@ -236,7 +242,7 @@ class SpectralDistance(Distance):
         return settled, [signature.with_gamma(gamma) for signature in descriptors]
 
     def compare(self, first: Signature, second: Signature) -> float:
-        """Return the distance, after making sure that the two may be compared."""
+        """Return the distance; raise if the recipes differ."""
         require_comparable(first, second)
         return self.between(first, second)
 
@@ -245,16 +251,155 @@ class SpectralDistance(Distance):
         """Return the distance between two comparable signatures."""
 
 
-class TraceDistance(Distance):
-    """A distance between traces of a graph: one given, or that of nearest neighbours."""
+@dataclass(frozen=True, eq=False)
+class DataDescriptor:
+    """What `DataDistance.compare` needs of one dataset.
 
-    kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "graph")
-    is_descriptor: ClassVar[bool] = True
+    Attributes
+    ----------
+    content
+        What the distance keeps of the dataset: its points, or numbers computed from them.
+    arrays
+        The arrays of `content` that determine the distance.
+    label
+        The dataset in messages.
+    seed
+        The root seed.
+    """
 
-    def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
-        """Return the parts of a trace."""
-        return descriptor.to_arrays()
+    content: Any
+    arrays: tuple[FloatArray, ...]
+    label: str
+    seed: int
 
-    def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
-        """Return the trace of these parts."""
-        return Trace.from_arrays(arrays)
+    def precedes(self, other: DataDescriptor) -> bool | None:
+        """Return whether this comes first in a total order of contents; None if they are equal.
+
+        The first row nearly always decides, so it is compared before the rest.
+        """
+        if self is other:
+            return None
+        for mine, yours in zip(self.arrays, other.arrays, strict=True):
+            if mine.shape != yours.shape:
+                return mine.shape < yours.shape
+            for rows in (slice(0, 1), slice(1, None)):
+                differ = np.flatnonzero(mine[rows] != yours[rows])
+                if differ.size:
+                    return bool(mine[rows].flat[differ[0]] < yours[rows].flat[differ[0]])
+        return None
+
+
+class DataDistance(Distance):
+    """A distance computed from the data of both sides rather than from spectra.
+
+    Equal data has distance exactly 0. A symmetric distance gives the same bits in both
+    directions: the contents of a pair decide which one comes first.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("points",)
+    min_samples: ClassVar[int] = 1
+
+    @property
+    def zero_for_equal_data(self) -> bool:
+        """Whether equal data has distance 0."""
+        return True
+
+    def describe(self, dataset: Dataset, seed: int) -> DataDescriptor:
+        """Return what `between` needs of one dataset."""
+        content = self.content(dataset, seed)
+        return DataDescriptor(content, self.arrays(content), dataset.label, seed)
+
+    def content(self, dataset: Dataset, seed: int) -> Any:
+        """Return the result of the work that needs one dataset only; here the dense points."""
+        return dense_points(dataset)
+
+    def arrays(self, content: Any) -> tuple[FloatArray, ...]:
+        """Return the arrays of the content that determine the distance."""
+        return (content,)
+
+    def compare(self, first: DataDescriptor, second: DataDescriptor) -> float:
+        """Return the distance between two descriptors."""
+        in_order = first.precedes(second)
+        if in_order is None and self.zero_for_equal_data:
+            return 0.0
+        if self.symmetric and in_order is False:
+            first, second = second, first
+        return float(self.between(first, second))
+
+    @abstractmethod
+    def between(self, first: DataDescriptor, second: DataDescriptor) -> float:
+        """Return the distance between two descriptors in order."""
+
+    def objection(self, first: Facts, second: Facts) -> str | None:
+        """Return why the distance does not apply to this pair, or None."""
+        for dataset in (first, second):
+            if dataset.n_samples < self.min_samples:
+                return (
+                    f"it needs at least {self.min_samples} rows, and {dataset.label} has "
+                    f"{dataset.n_samples}"
+                )
+        return super().objection(first, second)
+
+
+def dense_points(dataset: Dataset) -> FloatArray:
+    """Return the preprocessed values as a dense float64 array, (N, d)."""
+    values = dataset.prepared()
+    if sparse.issparse(values):
+        values = values.toarray()
+    points: FloatArray = np.ascontiguousarray(values, dtype=np.float64)
+    require_range(points, dataset.label)
+    return points
+
+
+def require_range(values: FloatArray, label: str) -> None:
+    """Raise if squares of the values overflow or underflow; zeros are allowed."""
+    if not SMALLEST**2 <= float(np.vdot(values, values)) <= LARGEST**2:
+        with about(label):
+            require_representable(float(np.abs(values).max(initial=0.0)))
+
+
+def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the column means, (d,), exact for constant columns, and the points minus them.
+
+    Examples
+    --------
+    >>> mean, rest = centred(np.array([[1.0, 7.0], [2.0, 7.0]]))
+    >>> mean.tolist(), rest.tolist()
+    ([1.5, 7.0], [[-0.5, 0.0], [0.5, 0.0]])
+    """
+    # Sums over the rows of a narrow array are faster column by column.
+    order: Literal["F", "C"] = "F" if points.shape[1] <= FEW_FEATURES else "C"
+    rest: FloatArray = np.subtract(points, points[0], order=order)
+    shift = rest.sum(axis=0) / len(rest)
+    rest -= shift
+    return points[0] + shift, rest
+
+
+def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return ‖xᵢ - yⱼ‖² of all pairs, (N, M); equal rows have exactly 0.
+
+    With many features by a matrix product of centred points. Pairs that still suffer from
+    cancellation, such as those close together far from the others, are recomputed from
+    differences. O(N M d) time, 8 N M bytes.
+
+    Examples
+    --------
+    >>> squared_distances(np.array([[0.0], [1.0]]), np.array([[3.0]]))
+    array([[9.],
+           [4.]])
+    """
+    if first.shape[1] <= FEW_FEATURES:
+        plain: FloatArray = cdist(first, second, "sqeuclidean")
+        return plain
+    centre = 0.5 * (first.mean(axis=0) + second.mean(axis=0))
+    x = first - centre
+    y = x if second is first else second - centre
+    squared: FloatArray = -2.0 * (x @ y.T)
+    norms = squared_norms(y)
+    for row, norm in enumerate(squared_norms(x)):
+        sizes = norm + norms
+        squared[row] += sizes
+        close = np.flatnonzero(squared[row] <= CANCELLED * sizes)
+        if close.size:
+            squared[row, close] = cdist(first[[row]], second[close], "sqeuclidean")[0]
+    return squared

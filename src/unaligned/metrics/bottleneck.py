@@ -16,22 +16,20 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import InputError, required
 from ..spectra.signature import Signature
-from .base import Distance
-from .points import dense_points, squared_distances
+from .base import Distance, dense_points, squared_distances
 
-_MOST_RANKS = 2**24  # from here on single precision skips whole numbers
+_MOST_RANKS = 2**24  # single precision represents all integers up to here
 
 
 def optional(package: str, distance: str) -> Any:
-    """Return a package of the extra `topology`, or raise what says how to install it."""
+    """Return a package of the extra `topology`, or raise `MissingExtraError`."""
     return required(package, "topology", f"distance {distance!r}")
 
 
 def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the Euclidean distances between the rows of two arrays, (n, m).
 
-    Equal rows are at distance 0 exactly, and small distances between points far from the origin
-    keep their digits: topology lives on the small ones. O(n m d) time, 8 n m bytes.
+    Equal rows have exactly 0. O(n m d) time, 8 n m bytes.
 
     Examples
     --------
@@ -51,20 +49,18 @@ def distance_matrix(dataset: Dataset) -> FloatArray:
 def rips_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
     """Return the Vietoris-Rips bars of one dimension of a distance matrix, by ripser."""
     first, second = np.triu_indices(len(distances), 1)
-    levels, ranks = _ranked(distances[first, second], distance)
+    levels, ranks = _rank(distances[first, second], distance)
     filtration = np.zeros(distances.shape, dtype=np.float32)
     filtration[first, second] = filtration[second, first] = ranks
-    return _ripser(filtration, levels, dimension, distance)
+    return _ripser_bars(filtration, levels, dimension, distance)
 
 
 def collapsed_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
-    """Return the bars that `rips_bars` returns, from the few edges that a collapse leaves.
+    """Return the bars of `rips_bars` from the edges left by gudhi's edge collapse.
 
-    gudhi's edge collapse (Glisse and Pritam, 2022) takes out edges, or lets them enter later,
-    such that all bars stay the same. What enters beyond the radius at which one point is joined
-    to all others changes nothing. Of 1000 points on a torus 4 to 13 % of the edges are left:
-    cavities (H2) then take seconds and 0.4 GB, where the whole filtration takes minutes and
-    gigabytes. Loops gain nothing by it.
+    The collapse (Glisse and Pritam, 2022) keeps all bars, and no edge matters beyond the radius
+    at which one point is joined to all others. Of 1000 points on a torus, 4 to 13 % of the edges
+    remain: H2 then takes seconds and 0.4 GB instead of minutes and gigabytes. H1 does not gain.
 
     Examples
     --------
@@ -79,29 +75,28 @@ def collapsed_bars(distances: FloatArray, dimension: int, distance: str) -> Floa
     radius = distances.max(axis=1).min()
     first, second = np.nonzero(np.triu(distances <= radius, 1))
     entries = distances[first, second]
-    graph = sparse.coo_matrix((entries, (first, second)), shape=distances.shape)
-    left = reduce_graph(graph)
-    levels, left.data = _ranked(left.data, distance)
-    return _ripser(left, levels, dimension, distance)
+    graph = reduce_graph(sparse.coo_matrix((entries, (first, second)), shape=distances.shape))
+    levels, graph.data = _rank(graph.data, distance)
+    return _ripser_bars(graph, levels, dimension, distance)
 
 
-def _ranked(entries: FloatArray, distance: str) -> tuple[FloatArray, FloatArray]:
-    """Return the values that occur, after a 0 for the points, and which of them each entry is.
+def _rank(entries: FloatArray, distance: str) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct values after a leading 0, and the index of each entry among them.
 
-    Bars depend on the order of distances only. ripser counts in single precision, which holds
-    whole numbers exactly where it would round distances, so it is given their ranks.
+    Bars depend on the order of distances only. ripser uses single precision, which represents
+    ranks exactly but would round distances.
     """
     values, ranks = np.unique(entries, return_inverse=True)
     if values.size >= _MOST_RANKS:
         raise InputError(
-            f"distance {distance!r} has {values.size} different distances between points to "
-            f"order, and ripser tells {_MOST_RANKS} apart. Give n_landmarks=5000 or fewer."
+            f"distance {distance!r} has {values.size} different distances between points, and "
+            f"ripser distinguishes {_MOST_RANKS}. Pass n_landmarks=5000 or fewer."
         )
     return np.concatenate([[0.0], values]), ranks.astype(np.float64) + 1.0
 
 
-def _ripser(filtration: Any, levels: FloatArray, dimension: int, distance: str) -> FloatArray:
-    """Return ripser's bars of ranked distances, dense or the edges there are, as distances."""
+def _ripser_bars(filtration: Any, levels: FloatArray, dimension: int, distance: str) -> FloatArray:
+    """Return ripser's bars of a dense or sparse matrix of ranks, as distances."""
     ripser = optional("ripser", distance).ripser
     found = ripser(filtration, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
     bars: FloatArray = np.append(levels, np.inf)[np.minimum(found, levels.size).astype(np.int64)]
@@ -111,9 +106,9 @@ def _ripser(filtration: Any, levels: FloatArray, dimension: int, distance: str) 
 def farthest_points(dataset: Dataset, size: int) -> tuple[IndexArray, float]:
     """Return rows that cover a dataset, each the farthest from those before, and their radius.
 
-    Every point lies within the radius of a chosen one, and no choice of as many points does
-    better than half of it (Gonzalez, 1985). The first is the one farthest from the mean, or with
-    the largest mean distance, so the order of the rows plays no part. O(N size d) time.
+    Every point lies within the radius of a chosen one, at most twice the optimum (Gonzalez,
+    1985). The first is farthest from the mean, or has the largest mean distance, so the order of
+    rows does not matter. O(N size d) time.
 
     Examples
     --------
@@ -136,19 +131,16 @@ def farthest_points(dataset: Dataset, size: int) -> tuple[IndexArray, float]:
         rows.append(int(nearest.argmax()))
 
 
-_ROUNDING = 1e-9  # what distances by matrix products may be off
-
-
 @dataclass(frozen=True)
 class Diagram:
-    """A persistence diagram, and how far it may be from the true one in bottleneck distance.
+    """A persistence diagram, and a bound on its bottleneck distance to the true one.
 
     Attributes
     ----------
     bars
-        Birth and death of every class, (n, 2); a class that never dies has death infinity.
+        Birth and death of every class, (n, 2); infinity if it never dies.
     error
-        Rounding, and twice the covering radius of the landmarks if not all points were used.
+        Rounding, plus twice the covering radius if landmarks were used.
     """
 
     bars: FloatArray
@@ -161,21 +153,19 @@ class Bottleneck(Distance):
 
     .. math:: d = \inf_{\eta} \sup_{x} \|x - \eta(x)\|_\infty
 
-    over matchings η of the bars (birth, death) of the one to those of the other, or to the
+    over matchings η of the bars (birth, death) of one diagram to those of the other or to the
     diagonal (Cohen-Steiner, Edelsbrunner and Harer, 2007). The filtration is Vietoris-Rips over
-    Euclidean distances, a simplex entering at its diameter. The value itself, no root and no
-    square, in the unit of the data: rotation, translation and the order of rows play no part,
-    scale does. No bar is left out: one that never dies matches only another such, by birth.
-    In the full filtration H0 has one of them in every dataset, H1 and H2 have none, so the
-    distance is finite. It does not depend on the seed.
+    Euclidean distances, a simplex entering at its diameter. Neither root nor square, in the unit
+    of the data; invariant to rotation, translation and row order. No bar is dropped: one that
+    never dies matches only another such, by birth; H0 has one per dataset, H1 and H2 none, so
+    the distance is finite.
 
     Attributes
     ----------
     n_landmarks
-        Take so many points, chosen to cover the dataset (farthest points first). The diagram
-        then moves by no more than twice the covering radius, which `error_bounds` holds. None
-        takes all, and refuses datasets for which that takes minutes or gigabytes; a number as
-        large as the dataset takes all without asking.
+        Use this many farthest points. The diagram then moves by at most twice their covering
+        radius, which is in `error_bounds`. None uses all points, and raises for datasets that
+        take minutes or gigabytes; a number as large as the dataset uses all points regardless.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("points", "distances")
@@ -191,20 +181,20 @@ class Bottleneck(Distance):
             _check.positive_int("n_landmarks", self.n_landmarks)
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
-        """Refuse datasets that are too large, before any work is done."""
+        """Raise if a dataset is too large, before any work is done."""
         for dataset in datasets:
             if self.n_landmarks is None and dataset.n_samples > self.most_points:
                 raise InputError(
-                    f"n_landmarks=None takes all points, and distance {self.name!r} does so up to "
-                    f"{self.most_points}; dataset {dataset.name!r} has {dataset.n_samples}. Give "
+                    f"n_landmarks=None uses all points, and distance {self.name!r} allows "
+                    f"{self.most_points}; dataset {dataset.name!r} has {dataset.n_samples}. Pass "
                     f"n_landmarks={self.most_points} for points that cover it, or "
-                    f"n_landmarks={dataset.n_samples} if it may take very long and much memory."
+                    f"n_landmarks={dataset.n_samples} to use all, slowly and in much memory."
                 )
         return self
 
     def describe(self, dataset: Dataset, seed: int) -> Diagram:
         """Return the diagram of one dataset."""
-        for package in self.packages:  # a missing one is named before the long work
+        for package in self.packages:  # before the long work
             optional(package, self.name)
         radius = 0.0
         if self.n_landmarks is not None and self.n_landmarks < dataset.n_samples:
@@ -213,8 +203,9 @@ class Bottleneck(Distance):
             distances = pairwise(values, values) if dataset.kind == "points" else values[:, rows]
         else:
             distances = distance_matrix(dataset)
-        # Diagrams of diameters move by at most 2 d_GH ≤ 2 radius (Chazal et al., 2014).
-        error = 2.0 * radius + _ROUNDING * float(distances.max())
+        # Diagrams of diameters move by at most 2 d_GH ≤ 2 radius (Chazal et al., 2014). Distances
+        # by matrix products have a relative error of up to 1e-9.
+        error = 2.0 * radius + 1e-9 * float(distances.max())
         return Diagram(self.diagram(distances), error)
 
     @abstractmethod
@@ -222,22 +213,22 @@ class Bottleneck(Distance):
         """Return the bars of an N×N distance matrix, (n, 2)."""
 
     def to_arrays(self, descriptor: Diagram) -> dict[str, npt.NDArray[Any]]:
-        """Return the bars and how far they may be off."""
+        """Return the bars and their error."""
         return {"bars": descriptor.bars, "error": np.asarray(descriptor.error)}
 
     def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Diagram:
-        """Return the diagram of these bars."""
+        """Return the diagram with these bars."""
         return Diagram(arrays["bars"], float(arrays["error"]))
 
     def compare(self, first: Diagram, second: Diagram) -> float:
         """Return the bottleneck distance between two diagrams."""
         gudhi = optional("gudhi", self.name)
         if np.array_equal(first.bars, second.bars):
-            return 0.0  # gudhi answers with the smallest positive number
+            return 0.0  # gudhi returns the smallest positive number
         return float(gudhi.bottleneck_distance(first.bars, second.bars))
 
     def error_bound(self, first: Diagram, second: Diagram) -> float:
-        """Return the sum of what the two diagrams may be off."""
+        """Return the sum of the errors of the two diagrams."""
         return first.error + second.error
 
 
@@ -247,8 +238,7 @@ class BottleneckH0(Bottleneck):
 
     Every bar is (0, length of an edge of the minimum spanning tree), so SciPy's single linkage
     gives the diagram, in double precision and a fraction of ripser's time
-    (`benchmarks/bench_topology.py`). The one bar (0, ∞) of each dataset matches that of the
-    other. O(N²) time and 16 N² bytes per dataset; up to 10,000 points.
+    (`benchmarks/bench_topology.py`). O(N²) time and 16 N² bytes per dataset; up to 10,000 points.
 
     Examples
     --------
@@ -275,27 +265,26 @@ class BottleneckH0(Bottleneck):
         return np.column_stack([np.zeros_like(deaths), deaths])
 
 
-class _RipserDiagram(Bottleneck):
-    """Diagrams by ripser."""
+class RipserBottleneck(Bottleneck):
+    """A bottleneck distance with diagrams by ripser."""
 
     packages: ClassVar[tuple[str, ...]] = ("gudhi", "ripser")
     dimension: ClassVar[int]
 
     def diagram(self, distances: FloatArray) -> FloatArray:
         """Return ripser's bars of one dimension."""
-        if len(distances) < 2 * self.dimension + 2:  # the smallest cycle has so many corners
+        if len(distances) < 2 * self.dimension + 2:  # the vertices of the smallest cycle
             return np.empty((0, 2))
         bars = collapsed_bars if self.dimension > 1 else rips_bars
         return bars(distances, self.dimension, self.name)
 
 
 @dataclass(frozen=True)
-class BottleneckH1(_RipserDiagram):
+class BottleneckH1(RipserBottleneck):
     """The bottleneck distance of loops (H1); see `Bottleneck` for the formula.
 
-    By ripser (Bauer, 2021), in double precision: it is given the ranks of the distances, which
-    it does not round. About 4 s per dataset at N=1000, but three minutes and 1.5 GB at N=2000;
-    up to 1,500 points.
+    By ripser (Bauer, 2021), on ranks of distances and so in double precision. About 4 s per
+    dataset at N=1000, but three minutes and 1.5 GB at N=2000; up to 1,500 points.
 
     Examples
     --------
@@ -313,7 +302,7 @@ class BottleneckH1(_RipserDiagram):
 
 
 @dataclass(frozen=True)
-class BottleneckH2(_RipserDiagram):
+class BottleneckH2(RipserBottleneck):
     """The bottleneck distance of cavities (H2); see `Bottleneck` for the formula.
 
     By gudhi's edge collapse and ripser (Bauer, 2021), in double precision. About 0.5 s per

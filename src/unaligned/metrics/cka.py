@@ -1,4 +1,4 @@
-"""Centred kernel alignment of two sets of features of the same samples."""
+"""Centred kernel alignment (CKA) of two representations of the same samples."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from ..engine.threads import Workers
 from ..errors import DegenerateDataError
 from ..operators.kernel import Gaussian
 from ..operators.pointcloud import PointCloud, squared_norms
-from .points import DataDistance, Described, centred, dense_points, gaussian_kernel, median_width
+from .base import DataDescriptor, DataDistance, centred, dense_points
+from .mmd import gaussian_kernel, median_width
 
-_TILE_ROWS = 1024
-_FAINT = 1e-10  # a kernel that varies by less than this share of its values has few digits left
-_SAFE = 1e-30, 1e30  # fourth powers of these, and their products, are far from the ends of doubles
+_TILE_ROWS = 1024  # tiles of 8 MB
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
-    """A kernel matrix that gives its tiles, with its sums.
+class KernelMatrix:
+    """A linear or Gaussian kernel matrix, read in tiles, with its sums.
 
     Attributes
     ----------
     points
-        The centred points, (N, d).
+        The centred points of a linear kernel, or the points of a Gaussian one, (N, d).
     cloud, gaussian
-        The points made ready and their Gaussian kernel; None for the linear one.
+        The points as a `PointCloud`, and their kernel; None for the linear one.
     level
-        What is taken off a Gaussian kernel, its value at the median distance: centring removes
-        a constant, and without it wide kernels, nearly 1 everywhere, keep their digits.
+        Subtracted from a Gaussian kernel: its value at the median distance. Centring removes any
+        constant; without this one, wide kernels, nearly 1 everywhere, suffer no cancellation.
     hollow
-        Whether the diagonal of a Gaussian kernel is set to 0, for the unbiased HSIC.
+        Whether the diagonal of a Gaussian kernel is 0, for the unbiased HSIC.
     sums
-        The row sums of the matrix, (N,), without its diagonal where debiased; None where all
-        are 0, as those of a linear kernel of centred points.
+        The row sums, (N,), without the diagonal if debiased; None if all are 0, as for a linear
+        kernel of centred points.
     diagonal
-        The diagonal of the matrix, (N,), where debiased and not hollow.
+        The diagonal, (N,), of a debiased linear kernel.
     square
-        Σᵢⱼ Kᵢⱼ², where it came along with the sums.
+        Σᵢⱼ Kᵢⱼ² of a Gaussian kernel, computed along with the sums.
     """
 
     points: FloatArray
@@ -57,6 +56,41 @@ class Kernel:
     diagonal: FloatArray | None = None
     square: float | None = None
 
+    def tile(self, rows: slice, columns: slice, workers: Workers) -> FloatArray:
+        """Return one tile of the matrix."""
+        if self.cloud is None or self.gaussian is None:
+            products: FloatArray = self.points[rows] @ self.points[columns].T
+            return products
+        tile = self.cloud.affinities(rows, columns, self.gaussian, workers)
+        tile -= self.level
+        if self.hollow and rows == columns:
+            np.fill_diagonal(tile, 0.0)
+        return tile
+
+    def upper_tiles(self) -> Iterator[tuple[slice, slice, float]]:
+        """Yield the tiles on and above the diagonal, and how often each occurs: once or twice."""
+        n = len(self.points)
+        slices = [slice(a, min(a + _TILE_ROWS, n)) for a in range(0, n, _TILE_ROWS)]
+        for i, rows in enumerate(slices):
+            for columns in slices[i:]:
+                yield rows, columns, 1.0 if rows == columns else 2.0
+
+    def inner(self, other: KernelMatrix) -> float:
+        r"""Return Σᵢⱼ Kᵢⱼ Lᵢⱼ: :math:`\|X^T Y\|_F^2` for linear kernels of few features."""
+        (n, d), e = self.points.shape, other.points.shape[1]
+        if other is self and self.square is not None:
+            return self.square
+        if self.cloud is None and d * e <= n * (d + e):
+            product = self.points.T @ other.points
+            return float(np.vdot(product, product))
+        total = 0.0
+        with Workers() as workers:
+            for rows, columns, count in self.upper_tiles():
+                left = self.tile(rows, columns, workers)
+                right = left if other is self else other.tile(rows, columns, workers)
+                total += count * float(np.vdot(left, right))
+        return total
+
 
 @dataclass(frozen=True)
 class CKA(DataDistance):
@@ -67,23 +101,22 @@ class CKA(DataDistance):
               \quad \mathrm{HSIC}(K, L) \propto \mathrm{tr}(K H L H),
               \quad H = I - \tfrac{1}{N} 1 1^T
 
-    (Kornblith et al., 2019). Row i of one dataset must be the same sample as row i of the other;
-    features may differ. 0 where the centred kernels agree up to scale, 1 where nothing is
-    shared; not a metric. Neither rotation nor scale of either side matters. `debiased=True`
-    takes the unbiased HSIC (Song et al., 2012), for fewer samples than features; it can be
-    negative, so the value then lies in [0, 2], around 1 where nothing is shared. Linear:
-    O(N d₁ d₂) time, or O(N² (d₁ + d₂)) where that is less. RBF: O(N² (d₁ + d₂)). In tiles of
-    8 MB, never the whole matrix.
+    (Kornblith et al., 2019). Row i of both datasets must be the same sample; features may
+    differ. 0 if the centred kernels agree up to scale, 1 if they are orthogonal; not a metric.
+    Invariant to rotation and scale of either side. `debiased=True` uses the unbiased HSIC (Song
+    et al., 2012), for fewer samples than features; it can be negative, so the value then lies in
+    [0, 2], around 1 for independent data. Linear: O(N d₁ d₂) time, or O(N² (d₁ + d₂)) if that
+    is less. RBF: O(N² (d₁ + d₂)). In tiles of 8 MB.
 
     Attributes
     ----------
     kernel
         `"linear"`, or `"rbf"`: exp(-‖x - y‖²/(2h²)).
     bandwidth_factor
-        h of `"rbf"` as a multiple of the dataset's own median distance over pairs i < j. The
-        larger it is the nearer the value is to that of `"linear"`.
+        h of `"rbf"` as a multiple of the dataset's median distance over pairs i < j. For large
+        factors the value approaches that of `"linear"`.
     debiased
-        Take the unbiased HSIC; needs four samples.
+        Use the unbiased HSIC; needs four samples.
 
     Examples
     --------
@@ -115,73 +148,71 @@ class CKA(DataDistance):
             return f"debiased=True needs at least 4 rows, and {first.label} has {first.n_samples}"
         return super().objection(first, second)
 
-    def content(self, dataset: Dataset, seed: int) -> tuple[Kernel, float]:
+    def content(self, dataset: Dataset, seed: int) -> tuple[KernelMatrix, float]:
         """Return the kernel of one dataset, and its HSIC with itself."""
         points = dense_points(dataset)
         kernel = self._linear(points) if self.kernel == "linear" else self._rbf(points, dataset)
         norm = self._hsic(kernel, kernel)
-        if not norm > (_FAINT * kernel.level * len(points)) ** 2:
-            raise DegenerateDataError(self._why_faint(dataset.label, norm))
+        # A kernel that varies by less than 1e-10 of its values has few digits left.
+        if not norm > (1e-10 * kernel.level * len(points)) ** 2:
+            remedy = ". Leave it out."
+            if self.kernel == "rbf":
+                remedy = (
+                    f" for bandwidth_factor={self.bandwidth_factor!r}. Choose one nearer to 1, or "
+                    "kernel='linear', the limit of wide kernels."
+                )
+            raise DegenerateDataError(
+                f"{dataset.label} has a centred kernel whose squared norm is {norm:g}, and "
+                f"distance 'cka' divides by it: its rows do not vary enough{remedy}"
+            )
         return kernel, norm
 
-    def _why_faint(self, label: str, norm: float) -> str:
-        told = (
-            f"{label} has a centred kernel whose squared norm is {norm:g}, and distance 'cka' "
-            "divides by it: its rows do not vary enough"
-        )
-        if self.kernel == "linear":
-            return f"{told}. Leave it out."
-        return (
-            f"{told} for bandwidth_factor={self.bandwidth_factor!r}. Take one nearer to 1, or "
-            "kernel='linear', which is what wide kernels come to."
-        )
-
-    def arrays(self, content: tuple[Kernel, float]) -> tuple[FloatArray, ...]:
+    def arrays(self, content: tuple[KernelMatrix, float]) -> tuple[FloatArray, ...]:
         """Return the points of the kernel."""
         return (content[0].points,)
 
-    def between(self, first: Described, second: Described) -> float:
+    def between(self, first: DataDescriptor, second: DataDescriptor) -> float:
         """Return one minus the alignment."""
         (K, norm), (L, other) = first.content, second.content
         alignment = self._hsic(K, L) / (math.sqrt(norm) * math.sqrt(other))
         return 1.0 - (alignment if self.debiased else min(max(alignment, 0.0), 1.0))
 
-    def _linear(self, points: FloatArray) -> Kernel:
+    def _linear(self, points: FloatArray) -> KernelMatrix:
         _, rest = centred(points)
         size = float(np.linalg.norm(rest))
-        if size > 0 and not _SAFE[0] < size < _SAFE[1]:
-            rest *= 2.0 ** -math.frexp(size)[1]  # scale plays no part
+        if size > 0 and not 1e-30 < size < 1e30:  # fourth powers are needed
+            rest *= 2.0 ** -math.frexp(size)[1]  # CKA is invariant to scale
         if not self.debiased:
-            return Kernel(rest)
-        # The rows of a centred matrix add up to 0, so without the diagonal to minus that.
+            return KernelMatrix(rest)
+        # The rows of a centred matrix sum to 0, so without the diagonal to minus the diagonal.
         diagonal = squared_norms(rest)
-        return Kernel(rest, sums=-diagonal, diagonal=diagonal)
+        return KernelMatrix(rest, sums=-diagonal, diagonal=diagonal)
 
-    def _rbf(self, points: FloatArray, dataset: Dataset) -> Kernel:
+    def _rbf(self, points: FloatArray, dataset: Dataset) -> KernelMatrix:
         cloud = PointCloud(points)
         width = self.bandwidth_factor * median_width(cloud, dataset.label, "use kernel='linear'")
         gaussian = gaussian_kernel(cloud, width, f"bandwidth_factor={self.bandwidth_factor!r}")
         level = math.exp(-0.5 / max(self.bandwidth_factor, 1e-9) ** 2)
-        kernel = Kernel(points, cloud, gaussian, level, hollow=self.debiased)
+        kernel = KernelMatrix(points, cloud, gaussian, level, hollow=self.debiased)
         sums, square = np.zeros(len(points)), 0.0
         with Workers() as workers:
-            for rows, columns in _upper(len(points)):
-                tile = _tile(kernel, rows, columns, workers)
+            for rows, columns, count in kernel.upper_tiles():
+                tile = kernel.tile(rows, columns, workers)
                 sums[rows] += tile.sum(axis=1)
                 if rows != columns:
                     sums[columns] += tile.sum(axis=0)
-                square += _share(rows, columns) * float(np.vdot(tile, tile))
+                square += count * float(np.vdot(tile, tile))
         return replace(kernel, sums=sums, square=square)
 
-    def _hsic(self, K: Kernel, L: Kernel) -> float:
+    def _hsic(self, K: KernelMatrix, L: KernelMatrix) -> float:
         r"""Return tr(KHLH), or with `debiased` n(n - 3) times the unbiased estimate.
 
         .. math:: \sum_{ij} K_{ij} L_{ij} - \tfrac{2}{n} k^T l + \tfrac{1}{n^2} 1^T k\, 1^T l,
             \quad k = K 1, \ l = L 1
 
-        and the same without the diagonals over n - 2 and (n - 1)(n - 2) in place of n and n².
+        and without the diagonals, n - 2 and (n - 1)(n - 2) in place of n and n², if debiased.
         """
-        inner = _inner_product(K, L)
+        inner = K.inner(L)
         if K.sums is None or L.sums is None:
             return inner
         if K.diagonal is not None and L.diagonal is not None:
@@ -190,45 +221,3 @@ class CKA(DataDistance):
         single, double = (n - 2.0, (n - 1.0) * (n - 2.0)) if self.debiased else (n, n**2)
         cross = 2.0 * float(K.sums @ L.sums) / single
         return inner - cross + float(K.sums.sum() * L.sums.sum()) / double
-
-
-def _inner_product(K: Kernel, L: Kernel) -> float:
-    r"""Return Σᵢⱼ Kᵢⱼ Lᵢⱼ: :math:`\|X^T Y\|_F^2` for linear kernels of few features."""
-    (n, d), e = K.points.shape, L.points.shape[1]
-    if L is K and K.square is not None:
-        return K.square
-    if K.cloud is None and d * e <= n * (d + e):
-        product = K.points.T @ L.points
-        return float(np.vdot(product, product))
-    total = 0.0
-    with Workers() as workers:
-        for rows, columns in _upper(n):
-            left = _tile(K, rows, columns, workers)
-            right = left if L is K else _tile(L, rows, columns, workers)
-            total += _share(rows, columns) * float(np.vdot(left, right))
-    return total
-
-
-def _share(rows: slice, columns: slice) -> float:
-    """Return how often a tile on or above the diagonal stands in the whole matrix."""
-    return 1.0 if rows == columns else 2.0
-
-
-def _tile(K: Kernel, rows: slice, columns: slice, workers: Workers) -> FloatArray:
-    if K.cloud is not None and K.gaussian is not None:
-        tile = K.cloud.affinities(rows, columns, K.gaussian, workers)
-        tile -= K.level
-        if K.hollow and rows == columns:
-            np.fill_diagonal(tile, 0.0)
-        return tile
-    products: FloatArray = K.points[rows] @ K.points[columns].T
-    return products
-
-
-def _upper(n_samples: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the tiles on and above the diagonal."""
-    starts = range(0, n_samples, _TILE_ROWS)
-    slices = [slice(start, min(start + _TILE_ROWS, n_samples)) for start in starts]
-    for i, rows in enumerate(slices):
-        for columns in slices[i:]:
-            yield rows, columns

@@ -1,4 +1,4 @@
-"""Distances by nearest neighbours in the other dataset."""
+"""CrossLID: local intrinsic dimension across datasets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..errors import DegenerateDataError, InputError
 from ..spectra.signature import Signature
-from .points import DataDistance, Described, squared_distances
+from .base import DataDescriptor, DataDistance, squared_distances
 
-DEFAULT_NEIGHBOURS = 100
-_TREE_FEATURES = 15  # where a tree is the faster search, as scikit-learn decides it
-_BLOCK = 1 << 22  # squared distances at a time, 32 MB and their copy
+_BLOCK_VALUES = 1 << 22  # squared distances at a time, 32 MB and a copy
 
 
 @dataclass(frozen=True)
@@ -30,18 +28,17 @@ class CrossLID(DataDistance):
               + \operatorname{mean}_{y \in B} \mathrm{LID}(y; A)\Big)
 
     with r₁ ≤ … ≤ r_k the distances to the k nearest neighbours in the other dataset: the
-    maximum-likelihood estimate (Amsaleg et al., 2015), used across datasets by Barua et al.
-    (2019). A point is not its own neighbour: rows at distance 0 are left out, so that CrossLID
-    of a dataset with itself is its mean LID. That is the smallest value to expect rather than
-    0; this is a dissimilarity, no metric. O(N² d) time at worst (a tree up to 15 features),
-    8 N k bytes.
+    maximum-likelihood estimate (Amsaleg et al., 2015) across datasets (Barua et al., 2019).
+    Neighbours at distance 0 are excluded, so CrossLID of a dataset with itself is its mean LID,
+    the smallest value to expect; this is a dissimilarity, not a metric. O(N² d) time at worst (a
+    tree up to 15 features), 8 N k bytes.
 
     Attributes
     ----------
     n_neighbors
-        k; None stands for 100, or the smallest dataset's number of rows less one.
+        k; None means 100, or one less than the rows of the smallest dataset.
     directed
-        Only points of the first dataset among neighbours in the second.
+        Return only the mean over the first dataset.
 
     Examples
     --------
@@ -70,7 +67,7 @@ class CrossLID(DataDistance):
             object.__setattr__(self, "symmetric", False)
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
-        """Settle k for the whole collection; a k that some dataset cannot have is refused."""
+        """Choose k for the whole collection; raise if some dataset has too few rows."""
         smallest = min(datasets, key=lambda dataset: dataset.n_samples)
         most = smallest.n_samples - 1
         if most < 2:
@@ -78,7 +75,7 @@ class CrossLID(DataDistance):
                 f"distance 'crosslid' needs at least 3 rows; dataset {smallest.name!r} has "
                 f"{smallest.n_samples}. Leave it out."
             )
-        k = min(DEFAULT_NEIGHBOURS, most) if self.n_neighbors is None else self.n_neighbors
+        k = min(100, most) if self.n_neighbors is None else self.n_neighbors
         if k > most:
             raise InputError(
                 f"n_neighbors={k} needs at least {k + 1} rows, as a point is not its own "
@@ -88,58 +85,52 @@ class CrossLID(DataDistance):
         return replace(self, n_neighbors=k)
 
     @property
-    def zero_of_itself(self) -> bool:
-        """False: a dataset's CrossLID with itself is its mean LID."""
+    def zero_for_equal_data(self) -> bool:
+        """False: the value of a dataset with itself is its mean LID."""
         return False
 
-    def between(self, first: Described, second: Described) -> float:
+    def between(self, first: DataDescriptor, second: DataDescriptor) -> float:
         """Return the mean of both directions, or one."""
-        k = self.n_neighbors or DEFAULT_NEIGHBOURS
+        k = self.n_neighbors or 100
         forth = _mean_dimension(first, second, k)
-        if self.directed or first.equals(second):
+        if self.directed or first.precedes(second) is None:
             return forth
         return 0.5 * (forth + _mean_dimension(second, first, k))
 
 
-def _mean_dimension(first: Described, second: Described, k: int) -> float:
-    """Return the mean over points of `first` of their LID among points of `second`."""
+def _mean_dimension(first: DataDescriptor, second: DataDescriptor, k: int) -> float:
+    """Return the mean LID of the points of `first` among the points of `second`."""
     x, y = first.content, second.content
     dimensions, copied = np.empty(len(x)), np.arange(len(x))
-    if not first.equals(second):
+    if first.precedes(second) is not None:
         near = _nearest(x, y, k)
         dimensions, copied = _dimensions(near), np.flatnonzero(near[:, 0] == 0)
-    if copied.size:
-        copies = _copies(x[copied], y)
-        _require_others(first, second, k, copied, copies)
+    if copied.size:  # rows that also occur in y: search again beyond the copies
+        copies = _count_copies(x[copied], y)
+        others = len(y) - copies
+        fewest = int(others.argmin())
+        if others[fewest] < k:
+            raise DegenerateDataError(
+                f"row {copied[fewest]} of {first.label} has only {others[fewest]} rows of "
+                f"{second.label} that differ from it, and n_neighbors={k}. Lower n_neighbors, or "
+                "remove the duplicates."
+            )
         near = _nearest(x[copied], y, k + int(copies.max()))
         columns = copies[:, None] + np.arange(k)
         dimensions[copied] = _dimensions(np.take_along_axis(near, columns, axis=1))
-    endless = np.flatnonzero(~np.isfinite(dimensions))
-    if endless.size:
+    infinite = np.flatnonzero(~np.isfinite(dimensions))
+    if infinite.size:
         raise DegenerateDataError(
-            f"row {endless[0]} of {first.label} has its {k} neighbours in {second.label} all at "
+            f"row {infinite[0]} of {first.label} has its {k} neighbours in {second.label} all at "
             "one distance, so its dimension is infinite. Raise n_neighbors, or remove the ties."
         )
     return float(dimensions.mean())
 
 
-def _require_others(
-    first: Described, second: Described, k: int, rows: IndexArray, copies: IndexArray
-) -> None:
-    """Refuse a point that has fewer than k neighbours besides its copies."""
-    others = len(second.content) - copies
-    fewest = int(others.argmin())
-    if others[fewest] < k:
-        raise DegenerateDataError(
-            f"row {rows[fewest]} of {first.label} has only {others[fewest]} rows of "
-            f"{second.label} that differ from it, and n_neighbors={k}. Lower n_neighbors, or "
-            "remove the duplicates."
-        )
-
-
-def _copies(x: FloatArray, y: FloatArray) -> IndexArray:
+def _count_copies(x: FloatArray, y: FloatArray) -> IndexArray:
     """Return how many rows of y equal each row of x, (N,)."""
-    _, group = np.unique(np.concatenate([x, y]) + 0.0, axis=0, return_inverse=True)
+    both = np.concatenate([x, y]) + 0.0  # -0.0 becomes 0.0
+    _, group = np.unique(both, axis=0, return_inverse=True)
     group = group.reshape(-1)
     counts = np.bincount(group[len(x) :], minlength=int(group.max()) + 1)
     copies: IndexArray = counts[group[: len(x)]]
@@ -150,11 +141,11 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
     """Return the distances to the k nearest rows of y, ascending, (N, k)."""
     from sklearn.neighbors import NearestNeighbors
 
-    if y.shape[1] <= _TREE_FEATURES:
+    if y.shape[1] <= 15:  # a tree is faster up to here, as scikit-learn's "auto" assumes
         found: FloatArray = NearestNeighbors(algorithm="kd_tree").fit(y).kneighbors(x, k)[0]
         return found
     near = np.empty((len(x), k))
-    step = max(1, _BLOCK // len(y))
+    step = max(1, _BLOCK_VALUES // len(y))
     for start in range(0, len(x), step):
         squared = squared_distances(x[start : start + step], y)
         near[start : start + step] = np.partition(squared, k - 1, axis=1)[:, :k]
@@ -163,8 +154,7 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
 
 
 def _dimensions(near: FloatArray) -> FloatArray:
-    """Return -1 / mean(log(rᵢ / r_k)) of ascending distances, (N,); 0 where the first is 0."""
+    """Return -1 / mean(log(rᵢ / r_k)) of ascending distances, (N,); 0 if the first is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(near / near[:, -1:])
-        dimensions: FloatArray = -1.0 / logs.mean(axis=1)
+        dimensions: FloatArray = -1.0 / np.log(near / near[:, -1:]).mean(axis=1)
     return dimensions

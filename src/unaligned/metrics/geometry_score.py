@@ -1,4 +1,4 @@
-"""The geometry score: how long which number of holes lives in witness complexes."""
+"""The geometry score: living times of holes in witness complexes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..engine import Engine, Threads, resolve_jobs, steps
+from ..engine import Threads, resolve_jobs, steps
 from ..engine.memory import storage_for
+from ..engine.processes import Processes
 from ..errors import DegenerateDataError
-from .base import Distance
-from .bottleneck import distance_matrix, optional, pairwise
-from .points import dense_points
+from .base import FEW_FEATURES, Distance, dense_points
+from .bottleneck import optional, pairwise
 
-_REFERENCE_SIZE = 5000  # the N for which the authors' γ is 1/128
-_RECOMPUTED_FEATURES = 16  # up to here distances are worked out in every round, not looked up
-_DIMENSION = 2  # triangles are enough for H1
 _ROUNDS_PER_TASK = 25
-_WORTH_PROCESSES = 2_000_000  # rounds × points, some 10 s
+_WORTH_PROCESSES = 2_000_000  # rounds × points from which processes are started: about 10 s
 
 
 @dataclass(frozen=True)
@@ -39,26 +36,25 @@ class GeometryScore(Distance):
     with β₁(α) the number of independent loops in the relaxed witness complex of all points over
     random landmarks, :math:`\alpha_{max} = \gamma \max_{w, l} \|w - l\|`
     (Khrulkov and Oseledets, 2018). **Squared**, as published. As in the authors' code, distances
-    and α are not squared, and landmarks are drawn with replacement. Rotation, translation and
-    scale play no part but for rounding; which landmarks are drawn depends on the content of the
-    dataset and the seed, so the same points in another order give another sample of the same
-    expectation. About 3 ms per round at N=1000, linear in N.
+    and α are not squared, and landmarks are drawn with replacement. Invariant to rotation,
+    translation and scale up to rounding; the same points in another order give another draw of
+    the same expectation. About 3 ms per round at N=1000, linear in N.
 
     Attributes
     ----------
     n_landmarks
-        Landmarks in a round.
+        Landmarks per round.
     gamma
-        γ, the part of the largest distance up to which holes are counted; None means
-        (1/128)·(N/5000).
+        γ, the fraction of the largest distance up to which holes are counted; None means
+        (1/128)·(N/5000), as in the authors' code.
     i_max
-        The number of hole counts told apart; time spent with as many holes or more is left out.
+        Hole counts below this are distinguished; time with more holes is dropped.
     n_rounds
-        How many rounds are averaged. The noise of d goes down as 1/n_rounds.
+        The number of rounds averaged. The noise of d decreases as 1/n_rounds.
     processes
-        Rounds at a time, on so many processes, as gudhi keeps the interpreter's lock; -1 takes
-        all cores. Starting them takes seconds, so None takes all cores only where rounds × N is
-        2 million or more, and one elsewhere and inside of jobs. The values do not depend on it.
+        The number of processes, as gudhi holds the interpreter lock; -1 uses all cores. None
+        uses all cores if rounds × N is at least 2 million, and one otherwise and inside of jobs.
+        The values do not depend on it.
 
     Examples
     --------
@@ -97,30 +93,32 @@ class GeometryScore(Distance):
     def describe(self, dataset: Dataset, seed: int) -> FloatArray:
         """Return the mean relative living times of 0, 1, ... holes, (i_max,)."""
         optional("gudhi", self.name)
-        size = dataset.n_samples
-        gamma = self.gamma
-        if gamma is None:
-            gamma = size / _REFERENCE_SIZE / 128
-        draws = dataset.generator(seed).integers(size, size=(self.n_rounds, self.n_landmarks))
-        values, is_matrix = _witnesses(dataset)
+        n = dataset.n_samples
+        gamma = n / 5000 / 128 if self.gamma is None else self.gamma
+        draws = dataset.generator(seed).integers(n, size=(self.n_rounds, self.n_landmarks))
+        values = dense_points(dataset)
+        is_matrix = dataset.kind == "distances"
         if not np.ptp(values, axis=0).any():
             raise DegenerateDataError(
-                f"{dataset.label} has {size} points that are all equal, and distance "
+                f"{dataset.label} has {n} points that are all equal, and distance "
                 f"{self.name!r} needs a largest distance above 0. Leave the dataset out."
             )
-        setting = values, is_matrix, gamma, self.i_max
-        mean: FloatArray = np.sum(self._over(draws, setting), axis=0) / self.n_rounds
-        return mean
-
-    def _over(self, draws: IndexArray, setting: tuple[Any, ...]) -> list[FloatArray]:
-        """Return the sums over blocks of rounds, in order, the same on any number of processes."""
-        starts = range(0, len(draws), _ROUNDS_PER_TASK)
+        # With many features, looking distances up is faster than computing them in every round.
+        many = values.shape[1] > FEW_FEATURES
+        if not is_matrix and many and storage_for(n, None) == "dense":
+            values, is_matrix = pairwise(values, values), True
+        starts = range(0, self.n_rounds, _ROUNDS_PER_TASK)
         blocks = [draws[start : start + _ROUNDS_PER_TASK] for start in starts]
-        jobs = min(self._jobs(len(setting[0])), len(blocks))
-        sums = _engine(jobs).map(_sum_of_living_times, blocks, shared=setting)
-        return list(steps(sums, len(blocks), "counting holes"))
+        jobs = min(self._jobs(n), len(blocks))
+        engine = Threads(1) if jobs == 1 else Processes(jobs)
+        shared = values, is_matrix, gamma, self.i_max
+        sums = engine.map(_sum_of_living_times, blocks, shared=shared)
+        # Summed in order, so that the value does not depend on the number of processes.
+        total: FloatArray = np.sum(list(steps(sums, len(blocks), "counting holes")), axis=0)
+        return total / self.n_rounds
 
     def _jobs(self, n_samples: int) -> int:
+        """Return the number of processes."""
         if self.processes is not None:
             return resolve_jobs(self.processes)
         alone = current_process().name == "MainProcess" and current_thread() is main_thread()
@@ -140,7 +138,7 @@ class GeometryScore(Distance):
 
 
 def relative_living_times(bars: FloatArray, alpha_max: float, i_max: int) -> FloatArray:
-    """Return which part of [0, α_max] exactly 0, 1, ..., i_max - 1 of the bars are alive.
+    """Return the fraction of [0, α_max] in which exactly 0, 1, ..., i_max - 1 bars are alive.
 
     Formulas 2 and 3 of Khrulkov and Oseledets (2018). A bar that never dies ends at α_max.
 
@@ -158,29 +156,11 @@ def relative_living_times(bars: FloatArray, alpha_max: float, i_max: int) -> Flo
     return relative
 
 
-def _witnesses(dataset: Dataset) -> tuple[FloatArray, bool]:
-    """Return the points, or all their distances where looking up is cheaper and they fit."""
-    if dataset.kind == "distances":
-        return distance_matrix(dataset), True
-    points = dense_points(dataset)
-    if points.shape[1] <= _RECOMPUTED_FEATURES or storage_for(len(points), None) != "dense":
-        return points, False
-    return pairwise(points, points), True
-
-
-def _engine(n_jobs: int) -> Engine:
-    if n_jobs == 1:
-        return Threads(1)
-    from ..engine.processes import Processes
-
-    return Processes(n_jobs)
-
-
 def _sum_of_living_times(
-    setting: tuple[FloatArray, bool, float, int], draws: IndexArray
+    shared: tuple[FloatArray, bool, float, int], draws: IndexArray
 ) -> FloatArray:
     """Return the sum of the relative living times over these draws of landmarks, (i_max,)."""
-    values, is_matrix, gamma, i_max = setting
+    values, is_matrix, gamma, i_max = shared
     total = np.zeros(i_max)
     for rows in draws:
         distances = values[:, rows] if is_matrix else pairwise(values, values[rows])
@@ -193,18 +173,19 @@ def _holes(distances: FloatArray, alpha_max: float) -> FloatArray:
     """Return the H1 bars of the witness complex of witnesses × landmarks distances."""
     gudhi = optional("gudhi", GeometryScore.name)
     complex_ = gudhi.WitnessComplex(_nearest_landmarks(distances, alpha_max))
-    # gudhi means squares; the authors give it plain distances and a plain α.
-    tree = complex_.create_simplex_tree(max_alpha_square=alpha_max, limit_dimension=_DIMENSION)
+    # gudhi expects squares; the authors pass plain distances and a plain α. Triangles suffice
+    # for H1.
+    tree = complex_.create_simplex_tree(max_alpha_square=alpha_max, limit_dimension=2)
     tree.compute_persistence(homology_coeff_field=2)
     bars: FloatArray = np.asarray(tree.persistence_intervals_in_dimension(1)).reshape(-1, 2)
     return bars
 
 
 def _nearest_landmarks(distances: FloatArray, reach: float) -> FloatArray:
-    """Return the numbers and distances of each witness's nearest landmarks, (N, k, 2).
+    """Return the indices and distances of each witness's nearest landmarks, (N, k, 2).
 
-    A triangle needs landmarks up to `reach` beyond the third, so k is a handful, and the complex
-    the same as with all of them.
+    A triangle needs landmarks up to `reach` beyond the third nearest, so a small k gives the
+    same complex as all landmarks.
     """
     n_landmarks = distances.shape[1]
     k = 8
@@ -214,6 +195,6 @@ def _nearest_landmarks(distances: FloatArray, reach: float) -> FloatArray:
         lengths = np.take_along_axis(distances, nearest, axis=1)
         order = np.argsort(lengths, axis=1)
         lengths = np.take_along_axis(lengths, order, axis=1)
-        if k == n_landmarks or (lengths[:, -1] > lengths[:, _DIMENSION] + reach).all():
+        if k == n_landmarks or (lengths[:, -1] > lengths[:, 2] + reach).all():
             return np.stack([np.take_along_axis(nearest, order, axis=1), lengths], axis=2)
         k *= 2

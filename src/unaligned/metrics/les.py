@@ -19,9 +19,9 @@ class LES(SpectralDistance):
     .. math:: d^2 = \sum_{i=1}^K
               (\log(\lambda^{(1)}_i + \gamma) - \log(\lambda^{(2)}_i + \gamma))^2
 
-    A lower bound of the log-Euclidean distance of the two diffusion operators, whatever the
-    alignment (Proposition 1). Not a metric: isospectral datasets are at distance 0. The authors'
-    code takes the root, and so does this; `squared=True` gives Eq. 11 itself. O(K) per pair.
+    A lower bound of the log-Euclidean distance of the two diffusion operators under any
+    alignment (Proposition 1). Not a metric: isospectral datasets have distance 0. The root is
+    that of the authors' code. O(K) per pair.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class LES(SpectralDistance):
         return distance**2 if self.squared else distance
 
     def error_bound(self, first: Signature, second: Signature) -> float:
-        """Return the sum of the two signatures' bounds, carried over to the square if asked."""
+        """Return the sum of the two signatures' bounds, or the bound it implies for the square."""
         bound = first.total_error_bound + second.total_error_bound
         if not self.squared:
             return bound

@@ -1,4 +1,4 @@
-"""Manifold Topology Divergence."""
+"""Manifold Topology Divergence (MTD)."""
 
 from __future__ import annotations
 
@@ -13,35 +13,33 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import steps
 from ..errors import InputError
-from .base import Distance
+from .base import Distance, require_range
 from .bottleneck import optional, pairwise, rips_bars
-from .points import require_range
 
 
 @dataclass(frozen=True)
 class MTD(Distance):
-    r"""Manifold Topology Divergence: the loops that one cloud leaves open in the other.
+    r"""Manifold Topology Divergence: the topological mismatch of two point clouds.
 
     .. math:: d = \tfrac12 (\mathrm{MTop}(P, Q) + \mathrm{MTop}(Q, P)), \qquad
               \mathrm{MTop}(P, Q) = \mathbb{E} \sum_{\text{bars of } H_1} (death - birth)
 
     of the cross-barcode of (P, Q): Vietoris-Rips over P ∪ Q with all distances within Q set to
-    zero (Barannikov et al., 2021). The published divergence has a direction; this is the mean of
-    both, so it is symmetric. Lengths are summed as they are, in the unit of the data. Each
-    direction is the mean over rounds of random batches, and **the value depends on their sizes**:
-    compare only values with the same ones. The batches of a dataset come from its content and
-    the seed, and its smaller batch is part of its larger one, so that d(A, A) = 0 exactly.
-    Moving both clouds together changes nothing; moving one of them does. Not a metric.
-    About 0.15 s per round and direction, whatever N (see `cross_barcode_length`).
+    zero (Barannikov et al., 2021). The published divergence is directed; this is the mean of
+    both directions. Lengths are in the unit of the data. Each direction is the mean over rounds
+    of random batches, and **the value depends on their sizes**: compare only values with the
+    same ones. Batches are drawn from the content and the seed, and the smaller batch of a
+    dataset is part of its larger one, so d(A, A) = 0 exactly. Invariant to moving both clouds
+    together. Not a metric. About 0.15 s per round and direction at any N.
 
     Attributes
     ----------
     batch_size
-        Points of P in a round; all, where the dataset has fewer.
+        Points of P per round, or all.
     other_batch_size
-        Points of Q in a round, at least `batch_size`.
+        Points of Q per round, at least `batch_size`.
     n_rounds
-        How many rounds are averaged; one, where the batches hold all points anyway.
+        The number of rounds averaged; one if the batches hold all points.
 
     Examples
     --------
@@ -74,7 +72,7 @@ class MTD(Distance):
             )
 
     def describe(self, dataset: Dataset, seed: int) -> tuple[Any, list[IndexArray]]:
-        """Return the points and each round's rows as Q, of which the first are those as P."""
+        """Return the points and the rows of each round as Q; the first of them are those as P."""
         optional("ripser", self.name)
         rng = dataset.generator(seed)
         size = min(self.other_batch_size, dataset.n_samples)
@@ -86,28 +84,30 @@ class MTD(Distance):
     def compare(self, first: Any, second: Any) -> float:
         """Return the mean of both directions."""
         if first is second:
-            return 0.0  # every point of P lies on one of Q at every scale
+            return 0.0
         return (self._directed(first, second) + self._directed(second, first)) / 2.0
 
     def _directed(self, first: Any, second: Any) -> float:
+        """Return the mean length over the rounds, P from `first` and Q from `second`."""
         (P, rows), (Q, columns) = first, second
         everything = P.shape[0] <= self.batch_size and Q.shape[0] <= self.other_batch_size
         rounds = list(zip(rows, columns, strict=True))[: 1 if everything else None]
-        lengths = [
-            cross_barcode_length(_dense(P[i[: self.batch_size]]), _dense(Q[j]))
-            for i, j in steps(rounds, len(rounds), "rounds")
-        ]
+        lengths = []
+        for i, j in steps(rounds, len(rounds), "rounds"):
+            batches = (P[i[: self.batch_size]], Q[j])
+            dense = (x.toarray() if sparse.issparse(x) else np.asarray(x) for x in batches)
+            lengths.append(cross_barcode_length(*dense))
         return float(np.mean(lengths))
 
 
 def cross_barcode_length(P: FloatArray, Q: FloatArray) -> float:
     """Return the sum of the lengths of the H1 bars of the cross-barcode of (P, Q).
 
-    Q being one simplex from the start, H1 sees it as a point: all edges from p to Q are the
-    same once they are there, and the triangle of p, p' and Q closes at the smallest
-    max(d(p, p'), d(p, q), d(p', q)). So those q suffice that attain these values, usually a
-    quarter of them, and the barcode stays the same to the last bit. P comes first in the matrix:
-    ripser takes five times longer the other way round.
+    Q is one simplex from the start, so it acts as a point in H1: all edges from p to Q are
+    equivalent, and the triangle of p, p' and Q closes at the smallest
+    max(d(p, p'), d(p, q), d(p', q)). The q that attain these values, usually a quarter, give the
+    same barcode to the last bit. P comes first in the matrix: ripser takes five times longer in
+    the other order.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def cross_barcode_length(P: FloatArray, Q: FloatArray) -> float:
     '0.0000'
     """
     within, across = pairwise(P, P), pairwise(P, Q)
-    across = across[:, _sufficient(within, across)]
+    across = across[:, _deciding_columns(within, across)]
     n, m = across.shape
     distances = np.zeros((n + m, n + m))
     distances[:n, :n], distances[:n, n:], distances[n:, :n] = within, across, across.T
@@ -124,15 +124,10 @@ def cross_barcode_length(P: FloatArray, Q: FloatArray) -> float:
     return float((bars[:, 1] - bars[:, 0]).sum())
 
 
-def _dense(rows: Any) -> FloatArray:
-    filled: FloatArray = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-    return filled
-
-
-def _sufficient(within: FloatArray, across: FloatArray) -> IndexArray:
-    """Return the columns of `across` that decide H1 of the cross-barcode."""
+def _deciding_columns(within: FloatArray, across: FloatArray) -> IndexArray:
+    """Return the columns of `across` that determine H1 of the cross-barcode."""
     apex = int(across.max(axis=0).argmin())
-    top = across[:, apex].max()  # from here on everything is joined to the apex, and H1 is 0
+    top = across[:, apex].max()  # beyond, all points are joined to the apex and H1 is 0
     chosen = np.unique(np.append(across.argmin(axis=1), apex))
     needed = [chosen]
     for i, row in enumerate(across):

@@ -1,9 +1,10 @@
-"""The distances by their names."""
+"""The distances by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -12,18 +13,6 @@ from .. import _check
 from ..data.dataset import Dataset
 from ..errors import InputError, NumericalError
 from .base import Distance
-from .bottleneck import BottleneckH0, BottleneckH1, BottleneckH2
-from .cka import CKA
-from .crosslid import CrossLID
-from .geometry_score import GeometryScore
-from .imd import IMD, IMDDiffusion
-from .les import LES
-from .moments import MMD, Frechet
-from .mtd import MTD
-from .netlsd import NetLSD
-from .shape_dna import ShapeDNA
-from .spd import AffineInvariant, Euclidean, LogEuclidean, SpectralGW
-from .transport import GromovWasserstein, Wasserstein
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallableDistance(Distance):
-    """Any function of two arrays, taken as it is.
-
-    Nothing is assumed about it: not symmetry, and not d(A, A) = 0.
-    """
+    """A function of two arrays; neither symmetry nor d(A, A) = 0 is assumed."""
 
     name: ClassVar[str] = "callable"
     summary: ClassVar[str] = "a function of two arrays"
@@ -48,7 +34,7 @@ class CallableDistance(Distance):
         return dataset.prepared()
 
     def compare(self, first: Any, second: Any) -> float:
-        """Return what the function returns, as a float."""
+        """Return the value of the function as a float."""
         value = self.function(first, second)
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "biuf" or np.isnan(value):
             raise NumericalError(
@@ -59,33 +45,49 @@ class CallableDistance(Distance):
 
 DistanceLike: TypeAlias = str | Distance | Callable[..., float]
 
-DISTANCES: dict[str, type[Distance]] = {
-    cls.name: cls
-    for cls in (
-        LES,
-        IMDDiffusion,
-        LogEuclidean,
-        AffineInvariant,
-        Euclidean,
-        SpectralGW,
-        IMD,
-        NetLSD,
-        ShapeDNA,
-        BottleneckH0,
-        BottleneckH1,
-        BottleneckH2,
-        MTD,
-        GeometryScore,
-        GromovWasserstein,
-        Wasserstein,
-        MMD,
-        Frechet,
-        CKA,
-        CrossLID,
-    )
+# A new distance is one line: its name, its module and its class.
+_CLASSES = {
+    "les": ("les", "LES"),
+    "imd-diffusion": ("heat_trace", "IMDDiffusion"),
+    "log-euclidean": ("spd", "LogEuclidean"),
+    "affine-invariant": ("spd", "AffineInvariant"),
+    "euclidean": ("spd", "Euclidean"),
+    "spectral-gw": ("spd", "SpectralGW"),
+    "imd": ("heat_trace", "IMD"),
+    "netlsd": ("heat_trace", "NetLSD"),
+    "shape-dna": ("shape_dna", "ShapeDNA"),
+    "bottleneck-h0": ("bottleneck", "BottleneckH0"),
+    "bottleneck-h1": ("bottleneck", "BottleneckH1"),
+    "bottleneck-h2": ("bottleneck", "BottleneckH2"),
+    "mtd": ("mtd", "MTD"),
+    "geometry-score": ("geometry_score", "GeometryScore"),
+    "gromov-wasserstein": ("gromov_wasserstein", "GromovWasserstein"),
+    "wasserstein": ("wasserstein", "Wasserstein"),
+    "mmd": ("mmd", "MMD"),
+    "frechet": ("wasserstein", "Frechet"),
+    "cka": ("cka", "CKA"),
+    "crosslid": ("crosslid", "CrossLID"),
 }
 
-# What others call them; only to suggest ours.
+
+class _Registry(Mapping[str, type[Distance]]):
+    """The class of each distance by name; its module is imported when the class is read."""
+
+    def __getitem__(self, name: str) -> type[Distance]:
+        module, class_name = _CLASSES[name]
+        cls: type[Distance] = getattr(import_module(f".{module}", __package__), class_name)
+        return cls
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+DISTANCES = _Registry()
+
+# Other names of the same distances, to suggest ours.
 ALIASES = {
     "fid": "frechet",
     "emd": "wasserstein",
@@ -129,7 +131,7 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
     if isinstance(distance, Distance):
         if options:
             raise InputError(
-                f"options {sorted(options)} cannot be combined with a distance object that has "
+                f"options {sorted(options)} cannot be combined with a distance object, which has "
                 "its own settings. Give the distance by name."
             )
         return distance

@@ -1,4 +1,4 @@
-"""Shape-DNA: the beginning of a Laplacian's spectrum."""
+"""Shape-DNA: the first eigenvalues of a Laplacian."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..data.mesh import Mesh
 from ..engine import Engine
-from ..errors import DegenerateDataError, InputError, NotApplicableError
+from ..errors import DegenerateDataError, InputError, NotApplicableError, about
 from ..spectra.laplacian.surface import surface_eigenvalues
 from ..spectra.pipeline import require_enough
 from ..spectra.signature import Signature
 from .base import SpectralDistance
 
-DEFAULT_VALUES = 50
-_ZERO = 1e-10
+_N_VALUES = 50  # K unless given, as in Reuter et al.
 
 
 @dataclass(frozen=True)
@@ -34,24 +33,23 @@ class ShapeDNA(SpectralDistance):
               \mu_i = \ell_i / \ell_j, \quad \ell_i = (1 - \lambda_i) / \sigma^2
 
     with λ the leading eigenvalues of the diffusion operator W, and :math:`\ell_j` the first
-    that is not zero. The first of all, 0, counts among the 50. The division makes shapes of any
-    size comparable, and σ² cancels. A distance, not its square.
+    that is not zero. The first, 0, counts among the 50. The division removes σ² and the size of
+    the shape. Not squared.
 
     With `laplacian="robust"`, for surfaces in space, the :math:`\mu_i` are eigenvalues of the
-    surface's own Laplacian (Sharp and Crane, 2020) times its area: a `Mesh` with its faces
-    (`unaligned.data.mesh`), or a cloud of points in three columns.
+    surface's own Laplacian (Sharp and Crane, 2020) times its area: of a `Mesh` with its faces
+    (`unaligned.data.mesh`), or of a cloud of points in three columns.
 
-    Does not notice the order of rows, rotation, translation or scale, except that the triangles
-    made for a cloud depend a little on rotation (about 1 % of a distance between
-    different shapes). From W it shares its signatures with `les`; γ plays no part.
-
-    One spectrum per dataset, 50 operations per pair.
+    Invariant to row order, rotation, translation and scale, except that the triangles made for a
+    cloud depend slightly on rotation (about 1 % of a distance between different shapes). The
+    diffusion variant uses the signatures of `les` and ignores γ. One spectrum per dataset, 50
+    operations per pair.
 
     Attributes
     ----------
     laplacian
-        `"diffusion"` (from W, any data) or `"robust"` (extra `topology`), where no option of
-        the kernel or the solver plays a part but `n_eigenvalues`.
+        `"diffusion"` (from W, any data) or `"robust"` (extra `topology`), which ignores all
+        options of the kernel and the solver but `n_eigenvalues`.
 
     Examples
     --------
@@ -78,21 +76,21 @@ class ShapeDNA(SpectralDistance):
         if k is not None and k < 3:
             raise InputError(
                 f"n_eigenvalues={k} must be at least 3 for 'shape-dna': the first value is always "
-                "0, and the second is what the others are divided by."
+                "0, and the others are divided by the second."
             )
 
     @property
     def gives_signatures(self) -> bool:
-        """Whether `describe` returns signatures; those of surfaces are eigenvalues alone."""
+        """Whether `describe` returns signatures; of surfaces it returns eigenvalues only."""
         return self.laplacian == "diffusion"
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
-        """Settle K for the whole collection: 50, or the smallest N."""
+        """Choose K for the whole collection: 50, or the smallest N."""
         given = [d for d in datasets if isinstance(d, Signature)]
         if given and self.laplacian == "robust":
             raise InputError(
                 "laplacian='robust' needs the data, and a Signature was given. Give the points, "
-                "or leave laplacian out."
+                "or use laplacian='diffusion'."
             )
         if given or self.settings.n_eigenvalues is not None:
             return super().fit(datasets)
@@ -102,7 +100,7 @@ class ShapeDNA(SpectralDistance):
                 f"'shape-dna' needs at least 3 samples; dataset {smallest.name!r} has "
                 f"{smallest.n_samples}. Leave it out."
             )
-        k = min(DEFAULT_VALUES, smallest.n_samples)
+        k = min(_N_VALUES, smallest.n_samples)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
     def objection(self, first: Facts, second: Facts) -> str | None:
@@ -120,7 +118,7 @@ class ShapeDNA(SpectralDistance):
         """Return the signature of one dataset, or the eigenvalues of its surface, (K,)."""
         if self.laplacian == "diffusion":
             return super().describe(dataset, seed, engine)
-        k = self.settings.n_eigenvalues or min(DEFAULT_VALUES, dataset.n_samples)
+        k = self.settings.n_eigenvalues or min(_N_VALUES, dataset.n_samples)
         require_enough(k, dataset)
         values = dataset.prepared()
         if values.shape[1] != 3:
@@ -130,13 +128,11 @@ class ShapeDNA(SpectralDistance):
             )
         vertices = values.toarray() if sparse.issparse(values) else np.ascontiguousarray(values)
         faces = dataset.faces if isinstance(dataset, Mesh) else None
-        try:
+        with about(dataset.label):
             return surface_eigenvalues(vertices, faces, k, dataset.generator(seed))
-        except DegenerateDataError as error:
-            raise DegenerateDataError(f"{dataset.label}: {error}") from error
 
     def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
-        """Return the eigenvalues of a surface; signatures are kept as such."""
+        """Return the eigenvalues of a surface; None for signatures."""
         return {"values": descriptor} if self.laplacian == "robust" else None
 
     def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> FloatArray:
@@ -144,13 +140,13 @@ class ShapeDNA(SpectralDistance):
         return arrays["values"]
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        """Settle γ where it is `"auto"` and there are signatures."""
+        """Choose γ if it is `"auto"` and there are signatures."""
         if self.laplacian == "robust":
             return self, list(descriptors)
         return super().settle(descriptors)
 
     def compare(self, first: Any, second: Any) -> float:
-        """Return the distance, after making sure that the two may be compared."""
+        """Return the distance; raise if the recipes differ."""
         if self.laplacian == "robust":
             return float(np.linalg.norm(first - second))
         return super().compare(first, second)
@@ -160,33 +156,33 @@ class ShapeDNA(SpectralDistance):
         return float(np.linalg.norm(_values(first) - _values(second)))
 
     def error_bound(self, first: Any, second: Any) -> float:
-        """Return what the intervals of both spectra allow; NaN for surfaces."""
+        """Return a bound from the intervals of both spectra; NaN for surfaces."""
         if self.laplacian == "robust":
             return float("nan")
         return float(np.linalg.norm(_errors(first)) + np.linalg.norm(_errors(second)))
 
 
 def _first_nonzero(signature: Signature) -> int:
-    """Return the position of the first 1 - λ that is not zero.
+    """Return the index of the first 1 - λ that is not zero.
 
-    The first λ is 1 in theory: how far it is from that says what the solver takes for zero. In
-    data of several pieces far apart more of them are.
+    The first λ is 1 in theory; its error tells what is zero to the solver. Data of several
+    components far apart have more zeros.
     """
     gaps = 1.0 - signature.eigenvalues
-    beyond = np.flatnonzero(gaps > max(_ZERO, 10.0 * abs(float(gaps[0]))))
-    beyond = beyond[beyond > 0]
-    if not beyond.size:
+    nonzero = gaps > max(1e-10, 10.0 * abs(float(gaps[0])))
+    nonzero[0] = False
+    if not nonzero.any():
         who = "the dataset" if signature.name is None else f"dataset {signature.name!r}"
         raise DegenerateDataError(
-            f"{who}: all of the first {gaps.size} eigenvalues are 1, so it falls into as many "
-            "pieces and nothing is left to divide by. Give a larger bandwidth_factor, or "
-            "robust=True where far outliers are the pieces."
+            f"{who}: all of the first {gaps.size} eigenvalues are 1, so it has at least as many "
+            "components and nothing to divide by. Give a larger bandwidth_factor, or robust=True "
+            "if the components are outliers."
         )
-    return int(beyond[0])
+    return int(nonzero.argmax())
 
 
 def _values(signature: Signature) -> FloatArray:
-    """Return μ, (K,); those of the pieces are 0."""
+    """Return μ, (K,); 0 for the zero eigenvalues."""
     j = _first_nonzero(signature)
     values: FloatArray = (1.0 - signature.eigenvalues) / (1.0 - signature.eigenvalues[j])
     values[:j] = 0.0
@@ -194,11 +190,11 @@ def _values(signature: Signature) -> FloatArray:
 
 
 def _errors(signature: Signature) -> FloatArray:
-    """Return how wrong each μ may be, (K,), from the intervals of λ."""
+    """Return a bound on the error of each μ, (K,), from the intervals of λ."""
     if signature.bound_kind == "none":
         return np.full(signature.n_eigenvalues, np.inf)
     j, values, spectrum = _first_nonzero(signature), _values(signature), signature.spectrum
-    least = 1.0 - np.minimum(spectrum.upper + spectrum.slack, 1.0)  # no eigenvalue is above 1
+    least = 1.0 - np.minimum(spectrum.upper + spectrum.slack, 1.0)  # no eigenvalue exceeds 1
     most = 1.0 - spectrum.lower
     with np.errstate(divide="ignore"):
         errors = np.maximum(most / least[j] - values, values - least / most[j])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from unaligned.metrics.points import squared_distances
+from unaligned.metrics.base import squared_distances
 
 
 @pytest.mark.parametrize("far", [0.0, 1e3, 1e8, 1e12])

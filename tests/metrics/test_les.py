@@ -6,7 +6,7 @@ import pytest
 import unaligned as ua
 from reference import diffusion_of_points, eigenvalues
 from unaligned.errors import IndefiniteWarning, RecipeMismatchError
-from unaligned.metrics.imd import TIMES
+from unaligned.metrics.heat_trace import TIMES
 
 SEEDS = range(4)
 
@@ -58,7 +58,7 @@ def test_les_and_imd_share_signatures():
     ("options", "message"),
     [
         ({"gamma": 1e-3}, r"gamma=0.001 was asked for.*made with 1e-08. Leave gamma out"),
-        ({"n_eigenvalues": 5}, r"n_eigenvalues=5 was asked for.*has 20 values.*truncate\(5\)"),
+        ({"n_eigenvalues": 5}, r"n_eigenvalues=5 was requested.*has 20 values.*truncate\(5\)"),
         ({"bandwidth": "mean"}, r"bandwidth='mean' was asked for.*made with 'median'"),
         ({"n_neighbors": 9}, r"n_neighbors=9 was asked for.*made with None"),
         ({"robust": True}, r"robust=True was asked for.*made with False"),
