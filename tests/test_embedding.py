@@ -160,8 +160,18 @@ def test_values_are_matched_by_name_or_order():
     assert -1 <= by_order <= 1
     with pytest.raises(InputError, match="values has no value for dataset '3'"):
         result.correlate({"1": 1, "2": 2, "6": 6})
-    with pytest.raises(InputError, match=r"correlate\(\) needs distances within one collection"):
-        ua.compare(clouds, clouds, n_eigenvalues=20).correlate([1, 2, 3, 6])
+
+
+@pytest.mark.parametrize("how", ["mean", "min", "max"])
+def test_rectangular_comparison_correlates_the_aggregate_with_the_values(how):
+    rng = np.random.default_rng(0)
+    clouds = {str(d): rng.normal(size=(60, d)) for d in (1, 2, 3, 6)}
+    result = ua.compare(clouds, {"2": clouds["2"], "6": clouds["6"]}, n_eigenvalues=20)
+    expected = np.corrcoef(result.aggregate(how), [4, 3, 2, 1])[0, 1]
+    found = result.correlate([4, 3, 2, 1], aggregate=how)
+    assert found == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(InputError, match="All values are equal"):
+        result.correlate([1, 1, 1, 1], aggregate=how)
 
 
 @pytest.mark.parametrize(

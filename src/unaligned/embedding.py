@@ -207,21 +207,54 @@ def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pears
     >>> round(correlate(line, [10.0, 11.0, 13.0]), 6)
     1.0
     """
+    numbers = _numbers(values, distances.shape[0])
+    i, j = np.triu_indices(numbers.size, k=1)
+    differences = np.abs(numbers[i] - numbers[j])
+    return _correlation(distances[i, j], differences, "differences of values", method)
+
+
+def correlate_to_references(
+    distances: FloatArray, values: npt.ArrayLike, how: str = "mean", method: str = "pearson"
+) -> float:
+    """Return the correlation of the dissimilarity to all references with a value per dataset.
+
+    As in Section 5.3, where the value is the accuracy on a new task.
+
+    Parameters
+    ----------
+    distances
+        Shape (n, m): datasets × references.
+    values
+        Shape (n,).
+    how
+        As in `aggregate`.
+    method
+        As in `correlate`.
+
+    Examples
+    --------
+    >>> round(correlate_to_references(np.array([[1.0, 3.0], [4.0, 8.0], [9.0, 9.0]]), [3, 2, 1]), 2)
+    -1.0
+    """
+    numbers = _numbers(values, distances.shape[0])
+    return _correlation(aggregate(distances, how), numbers, "values", method)
+
+
+def _correlation(first: FloatArray, second: FloatArray, name: str, method: str) -> float:
+    """Return Pearson's or Spearman's correlation of distances with numbers called `name`."""
     from scipy.stats import rankdata
 
     method = _check.one_of("method", method, CORRELATIONS)
-    numbers = _numbers(values, distances.shape[0])
-    i, j = np.triu_indices(numbers.size, k=1)
-    first, second = distances[i, j], np.abs(numbers[i] - numbers[j])
-    for name, constant in (("distances", first), ("differences of values", second)):
+    for what, constant in (("distances", first), (name, second)):
         if np.ptp(constant) == 0:
             raise InputError(
-                f"All {name} are equal ({constant[0]:g}); the correlation is undefined."
+                f"All {what} are equal ({constant[0]:g}); the correlation is undefined."
             )
     if method == "spearman":
         first, second = rankdata(first), rankdata(second)
     # Scaled, because squares of very large or small numbers over- or underflow.
-    return float(np.corrcoef(first / first.max(), second / second.max())[0, 1])
+    first, second = first / np.abs(first).max(), second / np.abs(second).max()
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _numbers(values: npt.ArrayLike, n: int) -> FloatArray:

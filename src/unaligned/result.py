@@ -186,8 +186,12 @@ class Comparison:
             )
         return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
 
-    def correlate(self, values: Any, method: str = "pearson") -> float:
-        """Return the correlation of distances with differences of a value per dataset.
+    def correlate(self, values: Any, method: str = "pearson", *, aggregate: str = "mean") -> float:
+        """Return the correlation of distances with a value known of each dataset.
+
+        Within one collection: of the distances with the differences of the values, over all
+        pairs (Section 5.2). Against references: of the aggregated distance to the references with
+        the values themselves (Section 5.3).
 
         Parameters
         ----------
@@ -196,6 +200,8 @@ class Comparison:
             the order of `names`, or the name of a metadata entry.
         method
             `"pearson"` or `"spearman"`.
+        aggregate
+            Against references: `"mean"`, `"min"` or `"max"` over them.
 
         Examples
         --------
@@ -206,12 +212,16 @@ class Comparison:
         >>> rings = {n: np.c_[np.cos(angles), w * np.sin(angles)] for n, w in widths.items()}
         >>> ua.compare(rings, n_eigenvalues=20).correlate(widths) > 0.9
         True
+        >>> ua.compare(rings, {"a": rings["a"]}, n_eigenvalues=20).correlate(widths) > 0.9
+        True
         """
-        from .embedding import correlate  # upward, at call time only
+        from .embedding import correlate, correlate_to_references  # upward, at call time only
         from .tags import values_of
 
-        square = self._square("correlate")
-        return correlate(square, values_of(values, self.names, self.metadata), method)
+        numbers = values_of(values, self.names, self.metadata)
+        if self.is_square:
+            return correlate(self._square("correlate"), numbers, method)
+        return correlate_to_references(self.distances, numbers, aggregate, method)
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
         """Plot the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""
