@@ -12,6 +12,7 @@ from . import _check
 from ._check import FloatArray, RNGLike
 from .comparison import prepare
 from .data.dataset import Dataset
+from .defaults import BANDWIDTH_FACTOR, GAMMA
 from .inputs import DataLike
 from .operators.kernel import KernelSettings
 from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-GAMMAS = (1e-10, 1e-8, 1e-6, 1e-5, 1e-4)
-SHARES = (0.25, 0.5, 1.0)
-FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0)
+GAMMAS = (1e-10, GAMMA, 1e-6, 1e-5, 1e-4)  # the range of the paper
+FACTORS = (1.0, 1.5, BANDWIDTH_FACTOR, 3.0, 4.0)  # of σ² over the median
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +145,15 @@ def _sensitivity(
 
     k = settings.n_eigenvalues or default_eigenvalues([first, second], settings.kernel)
     # The smallest γ needs the most accurate eigenvalues; larger ones reuse them.
-    gamma = GAMMAS[1] if settings.gamma == "auto" else float(settings.gamma)
+    gamma = GAMMA if settings.gamma == "auto" else float(settings.gamma)
     # 0.01 is enough for a table; at γ=1e-10 rounding alone would exceed a smaller tol.
     tol = max(settings.tol, 1e-2)
     base = replace(settings, n_eigenvalues=k, gamma=min(gamma, GAMMAS[0]), tol=tol)
     pair = [compute_signature(dataset, base, seed) for dataset in (first, second)]
     rows: list[tuple[str, float, float]] = []
     rows += [("gamma", g, _les(pair, g, k)) for g in GAMMAS]
-    rows += [("n_eigenvalues", m, _les(pair, gamma, m)) for m in _counts(k)]
+    counts = sorted({max(1, round(share * k)) for share in (0.25, 0.5, 1.0)})
+    rows += [("n_eigenvalues", m, _les(pair, gamma, m)) for m in counts]
     for setting, value, kernel in _scales(base.kernel):
         changed = replace(base, kernel=kernel)
         scaled = [compute_signature(dataset, changed, seed) for dataset in (first, second)]
@@ -169,9 +170,5 @@ def _scales(kernel: KernelSettings) -> list[tuple[str, float, KernelSettings]]:
     """Return settings that vary σ²: the factor of a rule, or a number around the one given."""
     if isinstance(kernel.bandwidth, str):
         return [("bandwidth_factor", f, replace(kernel, bandwidth_factor=f)) for f in FACTORS]
-    numbers = [kernel.bandwidth * factor / FACTORS[2] for factor in FACTORS]
+    numbers = [kernel.bandwidth * factor / BANDWIDTH_FACTOR for factor in FACTORS]
     return [("bandwidth", number, replace(kernel, bandwidth=number)) for number in numbers]
-
-
-def _counts(k: int) -> list[int]:
-    return sorted({max(1, round(share * k)) for share in SHARES})

@@ -141,9 +141,7 @@ def _own_tag(
 def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return tag -> values, a sequence or a mapping by dataset."""
     if hasattr(tags, "columns") and hasattr(tags, "index"):
-        _require_single(tags.index)
-        rows = [str(row) for row in tags.index]
-        return {str(key): dict(zip(rows, tags[key], strict=True)) for key in tags.columns}
+        return {str(key): _by_name(tags[key]) for key in tags.columns}
     if _is_series(tags):
         return {"tag" if tags.name is None else str(tags.name): tags}
     if not isinstance(tags, Mapping):
@@ -155,8 +153,7 @@ def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
     inner = list(by_name.values())
     if inner and all(_is_scalar(value) for value in inner):
         return {"tag": by_name}
-    of_datasets = any(key in names for key in by_name)
-    if of_datasets and all(isinstance(value, Mapping) for value in inner):
+    if any(key in names for key in by_name) and all(isinstance(v, Mapping) for v in inner):
         keys = dict.fromkeys(str(key) for row in inner for key in row)
         _require_names("tags", by_name, names)
         return {key: {name: row.get(key) for name, row in by_name.items()} for key in keys}
@@ -164,10 +161,9 @@ def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...]:
-    """Return one value per name."""
+    """Return one value per name: numbers, or strings where any value is one."""
     if _is_series(column):
-        _require_single(column.index)
-        column = dict(zip((str(row) for row in column.index), column, strict=True))
+        column = _by_name(column)
     if isinstance(column, Mapping):
         column = {str(name): value for name, value in column.items()}
         _require_names(f"tag {key!r}", column, names)
@@ -177,28 +173,21 @@ def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...
             f"tag {key!r} must have one value per dataset, as a sequence or a dict by name; "
             f"got {column!r}."
         )
-    values = list(column)
+    values = [_value(key, value) for value in column]
     if len(values) != len(names):
         raise InputError(
             f"tag {key!r} has {len(values)} values for {len(names)} datasets. Pass one per "
             "dataset, None where it is missing, or a dict by name."
         )
-    return _of_one_kind([_value(key, value) for value in values])
-
-
-def _of_one_kind(values: list[TagValue]) -> tuple[TagValue, ...]:
-    """Make words of numbers where there are words too."""
     if any(isinstance(value, str) for value in values):
-        return tuple(f"{v:g}" if isinstance(v, float) else v for v in values)
+        values = [f"{v:g}" if isinstance(v, float) else v for v in values]
     return tuple(values)
 
 
 def _value(key: str, value: Any) -> TagValue:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
-    if isinstance(value, (bool, np.bool_)):
-        return str(value)
-    if isinstance(value, numbers.Real):
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
         number = float(value)
         if math.isinf(number):
             raise InputError(f"tag {key!r} has an infinite value. Replace it by None.")
@@ -219,19 +208,21 @@ def _is_series(value: Any) -> bool:
     return hasattr(value, "index") and hasattr(value, "to_frame")
 
 
-def _require_single(index: Any) -> None:
-    if index.has_duplicates:
-        twice = index[index.duplicated()][0]
+def _by_name(series: Any) -> dict[str, Any]:
+    """Return a Series as a dict by name of dataset."""
+    if series.index.has_duplicates:
+        twice = series.index[series.index.duplicated()][0]
         raise InputError(f"tags has more than one row for {str(twice)!r}. Keep one.")
+    return dict(zip(map(str, series.index), series, strict=True))
 
 
 def _require_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
     """Raise for an unknown name where a dataset has no value: it is misspelt."""
     unknown = [name for name in given if name not in names]
-    lacking = [name for name in names if name not in given]
-    if unknown and lacking:
-        near = _check.did_you_mean(unknown[0], lacking)
+    missing = [name for name in names if name not in given]
+    if unknown and missing:
+        near = _check.did_you_mean(unknown[0], missing)
         raise InputError(
             f"{what} names {unknown[0]!r}, which is not in the comparison, and has no value for "
-            f"{lacking[0]!r}.{near} The datasets are: {', '.join(names)}."
+            f"{missing[0]!r}.{near} The datasets are: {', '.join(names)}."
         )
