@@ -233,7 +233,8 @@ def correlate_to_references(
 
     Examples
     --------
-    >>> round(correlate_to_references(np.array([[1.0, 3.0], [4.0, 8.0], [9.0, 9.0]]), [3, 2, 1]), 2)
+    >>> distances = np.array([[1.0, 3.0], [4.0, 8.0], [9.0, 9.0]])
+    >>> round(correlate_to_references(distances, [3, 2, 1]), 2)
     -1.0
     """
     numbers = _numbers(values, distances.shape[0])
