@@ -146,7 +146,7 @@ class OpenMP:
 
 def test_a_library_that_counts_by_thread_is_limited_in_each(monkeypatch):
     library, both = OpenMP(), threading.Barrier(2, timeout=20)
-    found = [blas.Library(library)]
+    found = [library]
     monkeypatch.setattr(blas, "blas_libraries", lambda: found)
 
     def job(*_):

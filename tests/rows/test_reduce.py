@@ -26,10 +26,10 @@ class Elsewhere(Engine):
         super().__init__(n_workers)
         self.sizes = []
 
-    def map(self, function, items, *, shared=None):
+    def _results(self, function, items, shared):
         for item in items:
             self.sizes.append(getattr(item, "n_rows", None))
-            yield function(shared, item)
+            yield function(shared, item), []
 
 
 @pytest.fixture(params=[Threads, Elsewhere])

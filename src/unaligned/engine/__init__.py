@@ -1,8 +1,4 @@
-"""Where work runs: threads, processes, or a Dask cluster.
-
-`resolve_engine` turns the `engine` argument of users into an `Engine`, which has two methods,
-`map` and `reduce`, and a `progress`.
-"""
+"""Where work runs: threads, processes, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from .blas import blas_libraries as blas_libraries
 from .blas import limited_blas as limited_blas
 from .blas import one_blas as one_blas
 from .blas import resolve_jobs as resolve_jobs
-from .progress import Progress, current_progress
+from .progress import CURRENT, Progress
 from .progress import Task as Task
 from .threads import Threads as Threads
 
@@ -34,20 +30,9 @@ Result = TypeVar("Result")
 def resolve_engine(
     engine: EngineLike = None, n_jobs: int | None = None, progress: bool | None = None
 ) -> Iterator[Engine]:
-    """Yield the engine that the arguments describe, and close it afterwards.
+    """Yield the engine that the arguments of `compare` describe, and close it afterwards.
 
-    One Ctrl-C ends the block (see `interruptible`).
-
-    Parameters
-    ----------
-    engine
-        None for threads, `"processes"`, a `dask.distributed.Client` (it stays open), or the
-        address of a Dask scheduler.
-    n_jobs
-        Number of parallel jobs; None means 1 for threads and all cores for processes, -1 all
-        cores. Must be None for a cluster.
-    progress
-        Show bars; None shows them only on a terminal.
+    A client given by the user stays open. One Ctrl-C ends the block (see `interruptible`).
 
     Examples
     --------
@@ -85,7 +70,7 @@ def _open(engine: EngineLike, n_jobs: int | None, progress: Progress) -> Engine:
         )
     from .dask import Cluster
 
-    return Cluster.at(engine, progress) if is_address else Cluster(engine, progress)
+    return Cluster(engine, progress)
 
 
 def _is_client(engine: Any) -> bool:
@@ -142,7 +127,7 @@ def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]
     >>> list(steps("abc", 3, "rounds"))
     ['a', 'b', 'c']
     """
-    progress = current_progress()
+    progress = CURRENT.get()
     hidden = nullcontext(Task(description, total))
     bar = hidden if progress is None else progress.task(description, total, unit=description)
     with bar as advance:

@@ -7,7 +7,7 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
@@ -21,7 +21,7 @@ Job = Callable[[Any, Any], Result]  # of the shared value and one item
 
 
 class StopFlag:
-    """Set to end a run; a plain attribute, because an Event set by a signal can deadlock."""
+    """Ends a run once it is set; a `threading.Event` set by a signal handler can deadlock."""
 
     is_set = False
 
@@ -31,10 +31,7 @@ _STOP: ContextVar[StopFlag | None] = ContextVar("stop", default=None)
 
 
 def check_stop() -> None:
-    """Raise KeyboardInterrupt if the run that this thread works for was stopped.
-
-    Called between tiles, blocks and datasets.
-    """
+    """Raise KeyboardInterrupt if the run was stopped; called between tiles and datasets."""
     flag = _STOP.get()
     if flag is not None and flag.is_set:
         raise KeyboardInterrupt
@@ -54,9 +51,9 @@ def stopped_by(flag: StopFlag) -> Iterator[None]:
 def interruptible() -> Iterator[None]:
     """Let one Ctrl-C end the block, even if its KeyboardInterrupt is swallowed.
 
-    Python raises KeyboardInterrupt wherever the main thread is. In a ctypes callback, such as
-    those of Numba's compiler, it is printed and dropped. The handler installed here also sets a
-    flag, so that the next `check_stop` raises again. A handler of the user's own is left alone.
+    Python drops an exception raised in a ctypes callback, such as those of Numba's compiler. The
+    handler installed here also sets a flag, so that the next `check_stop` raises again. A handler
+    of the user's own is left alone.
     """
     in_main = threading.current_thread() is threading.main_thread()
     usual = signal.default_int_handler
@@ -100,15 +97,26 @@ class Engine(ABC):
         self.n_workers = n_workers
         self.progress = Progress(False) if progress is None else progress
 
-    @abstractmethod
     def map(
         self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
     ) -> Iterator[Result]:
         """Yield `function(shared, item)` for each item, in order.
 
         Items are consumed only a little ahead of the results, so they may hold data. Closing the
-        iterator cancels unfinished jobs.
+        iterator cancels unfinished jobs. Each distinct warning of the jobs is issued once.
         """
+        issued: set[Note] = set()
+        with closing(self._results(function, items, shared)) as results:
+            for result, warnings in results:
+                repeat(warnings, issued)
+                yield result
+                check_stop()
+
+    @abstractmethod
+    def _results(
+        self, function: Job[Result], items: Iterable[Any], shared: Any
+    ) -> Generator[tuple[Result, list[Note]]]:
+        """Yield each result with the warnings issued on the way, in order."""
 
     def reduce(
         self,
@@ -121,12 +129,8 @@ class Engine(ABC):
     ) -> Result:
         """Return the results of `map` combined into one, on the workers if they are remote.
 
-        Parameters
-        ----------
-        combine
-            Associative; may modify its first argument.
-        advance
-            Called once per finished item.
+        `combine` is associative and may modify its first argument; `advance` is called once per
+        finished item.
         """
         with closing(self.map(function, items, shared=shared)) as results:  # type: ignore[type-var]
             return functools.reduce(combine, advancing(results, advance))
@@ -148,14 +152,6 @@ def with_warnings(function: Job[Result], shared: Any, item: Any) -> tuple[Result
     """Return a result and the warnings issued on the way; runs on a worker."""
     with collected() as warnings:
         return function(shared, item), warnings
-
-
-def forward_warnings(results: Iterable[tuple[Result, list[Note]]]) -> Iterator[Result]:
-    """Yield the results of `with_warnings`, issuing each distinct warning once."""
-    issued: set[Note] = set()
-    for result, warnings in results:
-        repeat(warnings, issued)
-        yield result
 
 
 def pickling_error(engine: str, error: BaseException) -> InputError:
@@ -190,12 +186,9 @@ def in_order(
 
 def _next(pending: deque[Any], wait: Callable[..., Any]) -> Any:
     """Remove and return the first future once it is done, or return a later one that failed."""
-    first = pending[0]
-    while not first.done():
-        later = [future for future in pending if future is not first]
-        for future in later:
+    while not pending[0].done():
+        for future in pending:
             if future.done() and future.exception() is not None:
                 return future
-        running = [future for future in later if not future.done()]
-        wait([first, *running], return_when=FIRST_COMPLETED)
+        wait([f for f in pending if not f.done()], return_when=FIRST_COMPLETED)
     return pending.popleft()

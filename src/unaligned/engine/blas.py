@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from typing import Any
@@ -31,65 +31,32 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Library:
-    """A loaded BLAS library.
-
-    Attributes
-    ----------
-    path
-        Its file.
-    by_thread
-        Whether each thread has its own number of BLAS threads, as with OpenMP since
-        threadpoolctl 3.8.
-    """
-
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
-        self.path: str = handle.filepath
-        self._controlled = hasattr(handle, "clear_controlling_thread")
-        self.by_thread: bool = (
-            self._controlled and getattr(handle, "threading_layer", "") == "openmp"
-        )
-
-    @property
-    def n_threads(self) -> int:
-        """The number of threads it uses."""
-        return int(self._handle.num_threads)
-
-    @n_threads.setter
-    def n_threads(self, number: int) -> None:
-        # Since threadpoolctl 3.8 only the first thread may set the number, until it is cleared.
-        if self._controlled:
-            self._handle.clear_controlling_thread(force=True)
-        self._handle.set_num_threads(number)
-        if self._controlled:
-            self._handle.clear_controlling_thread()
-
-
-def blas_libraries() -> list[Library]:
-    """Return the loaded BLAS libraries."""
+def blas_libraries() -> list[Any]:
+    """Return threadpoolctl's controllers of the loaded BLAS libraries."""
     # Searching takes milliseconds, and only an import loads new ones.
     return _libraries(len(sys.modules))
 
 
 @lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> list[Library]:
+def _libraries(n_modules: int) -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
-    handles = ThreadpoolController().select(user_api="blas").lib_controllers
-    return [Library(handle) for handle in handles]
+    found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return found
 
 
-class _Limit:
-    """The number of threads that some libraries may use, as set by one thread."""
-
-    def __init__(self, n_threads: int, select: Callable[[list[Library]], list[Library]]) -> None:
-        self.n_threads, self.select = n_threads, select
-        self.thread = threading.get_ident()
+def _set_threads(library: Any, number: int) -> None:
+    # Since threadpoolctl 3.8 only the first thread may set the number, until it is cleared.
+    controlled = hasattr(library, "clear_controlling_thread")
+    if controlled:
+        library.clear_controlling_thread(force=True)
+    library.set_num_threads(number)
+    if controlled:
+        library.clear_controlling_thread()
 
 
 class _Limits:
-    """All active limits.
+    """All active limits, each the number of threads, whether it holds for NumPy, and its thread.
 
     The smallest one counts, and none raises a library above its original number of threads.
     When the last limit of a library ends, the original number is restored, whichever thread set
@@ -99,44 +66,42 @@ class _Limits:
     def __init__(self) -> None:
         # Reentrant: the garbage collector may end a limit inside of these methods.
         self.lock = threading.RLock()
-        self.active: set[_Limit] = set()
-        # By the path of the library, and by the thread if the library counts by thread.
+        self.active: dict[object, tuple[int, bool, int]] = {}
         self.original: dict[tuple[str, int], int] = {}
-        self.current: dict[tuple[str, int], int] = {}
 
-    def begin(self, limit: _Limit) -> None:
+    def begin(self, key: object, n_threads: int, numpy_too: bool) -> None:
         with self.lock:
-            self.active.add(limit)
+            self.active[key] = n_threads, numpy_too, threading.get_ident()
             self._apply()
 
-    def end(self, limit: _Limit) -> None:
+    def end(self, key: object) -> None:
         """End a limit; may be called again."""
         with self.lock:
-            self.active.discard(limit)
+            self.active.pop(key, None)
             self._apply()
 
     def _apply(self) -> None:
         here, libraries = threading.get_ident(), blas_libraries()
-        limits: dict[Library, int] = {}
-        for limit in tuple(self.active):
-            for library in limit.select(libraries):
-                if limit.thread == here or not library.by_thread:
-                    limits[library] = min(limit.n_threads, limits.get(library, limit.n_threads))
+        bundled = any("numpy.libs" in library.filepath for library in libraries)
         for library in libraries:
-            key = library.path, here if library.by_thread else 0
-            if library in limits:
-                if key not in self.original:
-                    self.original[key] = self.current[key] = library.n_threads
-                self._set(library, key, min(limits[library], self.original[key]))
-            elif key in self.original:
-                self._set(library, key, self.original[key])
-                del self.original[key], self.current[key]
-
-    def _set(self, library: Library, key: tuple[str, int], number: int) -> None:
-        if number != self.current[key]:
-            self.current[key] = 0  # unknown if Ctrl-C comes before the end: `end` tries again
-            library.n_threads = number
-            self.current[key] = number
+            is_numpys = "numpy.libs" in library.filepath or not bundled
+            # Each thread has its own number with OpenMP, since threadpoolctl 3.8.
+            by_thread = (
+                hasattr(library, "clear_controlling_thread")
+                and getattr(library, "threading_layer", "") == "openmp"
+            )
+            limits = [
+                n_threads
+                for n_threads, numpy_too, thread in tuple(self.active.values())
+                if (numpy_too or not is_numpys) and (thread == here or not by_thread)
+            ]
+            key = library.filepath, here if by_thread else 0
+            if limits or key in self.original:
+                number = min([self.original.setdefault(key, library.num_threads), *limits])
+                if library.num_threads != number:
+                    _set_threads(library, number)
+            if not limits:
+                self.original.pop(key, None)
 
 
 # The number of BLAS threads belongs to the process, and so do its limits.
@@ -144,15 +109,16 @@ _LIMITS = _Limits()
 
 
 @contextmanager
-def _limited(limit: _Limit) -> Iterator[None]:
+def _limited(n_threads: int, numpy_too: bool) -> Iterator[None]:
+    key = object()
     try:
-        _LIMITS.begin(limit)
+        _LIMITS.begin(key, n_threads, numpy_too)
         yield
     finally:
         try:
-            _LIMITS.end(limit)
+            _LIMITS.end(key)
         except BaseException:  # Ctrl-C in the middle of it
-            _LIMITS.end(limit)
+            _LIMITS.end(key)
             raise
 
 
@@ -165,10 +131,10 @@ def limited_blas(n_threads: int) -> AbstractContextManager[None]:
     Examples
     --------
     >>> with limited_blas(1):
-    ...     max((library.n_threads for library in blas_libraries()), default=1)
+    ...     max((library.num_threads for library in blas_libraries()), default=1)
     1
     """
-    return _limited(_Limit(n_threads, list))
+    return _limited(n_threads, True)
 
 
 def one_blas() -> AbstractContextManager[None]:
@@ -176,12 +142,6 @@ def one_blas() -> AbstractContextManager[None]:
 
     The wheels of NumPy and SciPy contain an OpenBLAS each, whose idle threads spin for a while.
     Work that alternates between the two spends most of its time waiting: a Krylov solve took
-    3.9 s on two cores, 1.7 s on one, and 1.1 s this way. Nothing changes if both share one
-    library.
+    3.9 s on two cores, 1.7 s on one, and 1.1 s this way.
     """
-
-    def others(libraries: list[Library]) -> list[Library]:
-        found = [library for library in libraries if "numpy.libs" not in library.path]
-        return found if len(found) < len(libraries) else []
-
-    return _limited(_Limit(1, others))
+    return _limited(1, False)

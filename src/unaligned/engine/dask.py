@@ -5,24 +5,23 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 from uuid import uuid4
 from weakref import WeakSet
 
-from ..errors import EngineError, InputError, InputTypeError, Note, UnalignedError, required
-from .base import (
-    Engine,
-    Job,
-    Result,
-    check_stop,
-    forward_warnings,
-    in_order,
-    pickling_error,
-    with_warnings,
+from ..errors import (
+    EngineError,
+    InputError,
+    InputTypeError,
+    Note,
+    UnalignedError,
+    repeat,
+    required,
 )
+from .base import Engine, Job, Result, check_stop, in_order, pickling_error, with_warnings
 from .blas import limited_blas
 from .progress import Progress
 
@@ -36,47 +35,26 @@ class Cluster(Engine):
     Parameters
     ----------
     client
-        A `dask.distributed.Client`.
+        A `dask.distributed.Client`, or the address of a scheduler. A client opened here is
+        closed again.
     progress
         The progress bars.
-    own
-        Whether `close` closes the client.
     """
 
     remote: ClassVar[bool] = True
 
-    def __init__(
-        self, client: Any, progress: Progress | None = None, *, own: bool = False
-    ) -> None:
-        if getattr(client, "asynchronous", False):
+    def __init__(self, client: Any, progress: Progress | None = None) -> None:
+        self.own = isinstance(client, str)
+        self.client = _connect(client) if self.own else client
+        if getattr(self.client, "asynchronous", False):
             raise InputTypeError(
                 "engine is an asynchronous Client. Pass one created with asynchronous=False."
             )
-        if getattr(client, "status", "running") in ("closing", "closed"):
+        if getattr(self.client, "status", "running") in ("closing", "closed"):
             raise InputError(f"engine={client!r} is closed. Pass an open Client.")
-        self.client, self.own = client, own
         super().__init__(self._n_threads(), progress)
 
-    @classmethod
-    def at(cls, address: str, progress: Progress | None = None) -> Cluster:
-        """Return the cluster of the scheduler at an address."""
-        package = "dask.distributed"
-        client = required(package, "dask", f"engine={address!r}", package=package).Client
-        try:
-            return cls(client(address, timeout="10s", set_as_default=False), progress, own=True)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"engine={address!r}: no Dask scheduler answers there ({error}). Start one with "
-                "`dask scheduler`, and pass the address that it prints."
-            ) from error
-
-    def map(
-        self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
-    ) -> Iterator[Result]:
-        """Yield `function(shared, item)` for each item, in order."""
-        return forward_warnings(self._results(function, items, shared))
-
-    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
+    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Generator[Any]:
         with self._submitter() as submit:
             for future in self._futures(submit, function, items, shared):
                 yield _result(future)
@@ -101,8 +79,9 @@ class Cluster(Engine):
                     parts = [submit(_combine, combine, parts)]
                 if advance is not None:
                     advance()
-            total: Result = next(forward_warnings([_result(submit(_combine, combine, parts))]))
-            return total
+            total, warnings = _result(submit(_combine, combine, parts))
+        repeat(warnings, set())
+        return total  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Close the client if it was opened here."""
@@ -153,6 +132,18 @@ class Cluster(Engine):
                 with suppress(Exception):  # the cluster may be gone
                     self.client.cancel(list(futures), force=True)
                 raise
+
+
+def _connect(address: str) -> Any:
+    package = "dask.distributed"
+    client = required(package, "dask", f"engine={address!r}", package=package).Client
+    try:
+        return client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"engine={address!r}: no Dask scheduler answers there ({error}). Start one with "
+            "`dask scheduler`, and pass the address that it prints."
+        ) from error
 
 
 def _job(function: Job[Any], shared: Any, item: Any) -> tuple[Any, list[Note]]:

@@ -7,7 +7,7 @@ import pickle
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,16 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import EngineError, Note
-from .base import (
-    Engine,
-    Job,
-    Result,
-    check_stop,
-    forward_warnings,
-    in_order,
-    pickling_error,
-    with_warnings,
-)
+from .base import Engine, Job, Result, in_order, pickling_error, with_warnings
 from .blas import available_cores
 
 _THREAD_VARIABLES = (
@@ -51,13 +42,7 @@ class Processes(Engine):
 
     remote: ClassVar[bool] = True
 
-    def map(
-        self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
-    ) -> Iterator[Result]:
-        """Yield `function(shared, item)` for each item, in order."""
-        return forward_warnings(self._results(function, items, shared))
-
-    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Any]:
+    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Generator[Any]:
         from joblib.externals.loky import get_reusable_executor
 
         share = max(1, available_cores() // self.n_workers)
@@ -71,7 +56,6 @@ class Processes(Engine):
 
             try:
                 for future in in_order(submit, items, lambda: 2 * self.n_workers):
-                    check_stop()
                     yield future.result()
             except BaseException:
                 # loky 3.6 fails to kill its workers while a future is still in its queue.

@@ -15,20 +15,11 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 # The progress of the task that this thread works on, for the loops inside of it.
-_CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
+CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 class Task:
-    """A counter of finished steps, with a bar if it is shown; call it to advance.
-
-    Examples
-    --------
-    >>> task = Task("reading", total=30)
-    >>> task(10), task(10)
-    (None, None)
-    >>> task.done
-    20
-    """
+    """A counter of finished steps, with a bar if it is shown; call it to advance."""
 
     def __init__(self, description: str, total: int, bars: RichProgress | None = None) -> None:
         self.description, self.total, self.done = description, total, 0
@@ -52,11 +43,7 @@ class Task:
 class Progress:
     """Bars on stderr, one per task.
 
-    Parameters
-    ----------
-    wanted
-        True shows bars, False never does; None shows them only on a terminal, and only for tasks
-        of more than one step.
+    True shows them, False does not; None shows them on a terminal, for tasks of several steps.
 
     Examples
     --------
@@ -75,20 +62,13 @@ class Progress:
     def task(self, description: str, total: int, *, unit: str = "") -> Iterator[Task]:
         """Show the progress of a task; the message of Ctrl-C says how much is done.
 
-        Parameters
-        ----------
-        description
-            What is done, such as `describing`.
-        total
-            The number of steps.
-        unit
-            What is counted, such as `datasets`.
+        For example `task("describing", 12, unit="datasets")`.
         """
         visible = self.wanted if self.wanted is not None else total > 1 and sys.stderr.isatty()
         task = Task(description, total, self._display() if visible else None)
         with self._lock:
             self._n_tasks += 1
-        token = None if _CURRENT.get() is self else _CURRENT.set(self)
+        token = None if CURRENT.get() is self else CURRENT.set(self)
         try:
             yield task
         except KeyboardInterrupt as error:
@@ -100,7 +80,7 @@ class Progress:
             ) from None
         finally:
             if token is not None:
-                _CURRENT.reset(token)
+                CURRENT.reset(token)
             with self._lock:
                 self._n_tasks -= 1
             if self._n_tasks:  # part of another task
@@ -126,8 +106,3 @@ class Progress:
                 self._bars = RichProgress(*columns, TimeRemainingColumn(), console=console)
                 self._bars.start()
             return self._bars
-
-
-def current_progress() -> Progress | None:
-    """Return the progress of the task that this thread works on."""
-    return _CURRENT.get()

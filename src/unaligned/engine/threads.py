@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Sized
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, TypeVar
 
-from .base import (
-    Engine,
-    Job,
-    Result,
-    StopFlag,
-    check_stop,
-    forward_warnings,
-    in_order,
-    stopped_by,
-    with_warnings,
-)
+from .base import Engine, Job, Result, StopFlag, check_stop, in_order, stopped_by, with_warnings
 from .blas import available_cores, blas_libraries, limited_blas
 
 Item = TypeVar("Item")
 
 
 def thread_count() -> int:
-    """Return the number of cores this process may use, at most the number of BLAS threads.
-
-    BLAS computes the products between our loops, so one switch (`threadpoolctl` or
-    `OMP_NUM_THREADS`) controls both; an engine that runs datasets in parallel sets it to 1.
-    """
+    """Return the number of cores, at most that of BLAS threads: one switch controls both."""
     cores = available_cores()
-    allowed = [library.n_threads for library in blas_libraries()]
+    allowed = [library.num_threads for library in blas_libraries()]
     # The largest: `one_blas` limits every library but NumPy's, and not our loops.
     return max(1, min(cores, max(allowed, default=cores)))
 
@@ -55,12 +40,7 @@ class Workers:
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=kind is not None)
 
@@ -92,40 +72,28 @@ class Threads(Engine):
     [2, 4, 8]
     """
 
-    def map(
-        self, function: Job[Result], items: Iterable[Any], *, shared: Any = None
-    ) -> Iterator[Result]:
-        """Yield `function(shared, item)` for each item, in order."""
+    def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Generator[Any]:
         n_threads = min(self.n_workers, len(items)) if isinstance(items, Sized) else self.n_workers
         if n_threads <= 1:
-            return _in_this_thread(function, items, shared)
-        return forward_warnings(_on_threads(function, items, shared, n_threads))
+            for item in items:
+                yield function(shared, item), []  # warnings go straight to the user
+            return
+        flag, blas_threads = StopFlag(), max(1, available_cores() // n_threads)
 
+        def run(item: Any) -> Any:
+            with stopped_by(flag), limited_blas(blas_threads):
+                check_stop()
+                return with_warnings(function, shared, item)
 
-def _in_this_thread(function: Job[Result], items: Iterable[Any], shared: Any) -> Iterator[Result]:
-    for item in items:
-        check_stop()
-        yield function(shared, item)
-
-
-def _on_threads(
-    function: Job[Result], items: Iterable[Any], shared: Any, n_threads: int
-) -> Iterator[Any]:
-    flag, blas_threads = StopFlag(), max(1, available_cores() // n_threads)
-
-    def run(item: Any) -> Any:
-        with stopped_by(flag), limited_blas(blas_threads):
-            check_stop()
-            return with_warnings(function, shared, item)
-
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        for future in in_order(lambda item: pool.submit(run, item), items, lambda: 2 * n_threads):
-            check_stop()
-            yield future.result()
-    except BaseException:
-        # After an error or Ctrl-C, running jobs end at their next check; do not wait for them.
-        flag.is_set = True
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            for future in in_order(
+                lambda item: pool.submit(run, item), items, lambda: 2 * n_threads
+            ):
+                yield future.result()
+        except BaseException:
+            # After an error or Ctrl-C, running jobs end at their next check; do not wait for them.
+            flag.is_set = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        pool.shutdown()
