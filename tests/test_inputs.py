@@ -270,7 +270,7 @@ def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
 
 def test_signatures_without_a_name_are_warned_of_by_that_of_the_comparison():
     small, large = (ua.signature(cloud(0, n), n_eigenvalues=9) for n in (20, 90))
-    message = "'a' has 20 rows, 'b' has 90.*Make the signatures of as many rows each"
+    message = "'a' has 20 rows, 'b' has 90.*Compute the signatures from equally many rows"
     with pytest.warns(SampleSizeWarning, match=message):
         result = ua.compare({"a": small, "b": large})
     assert result.signatures["a"].name == "a"

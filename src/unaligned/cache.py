@@ -1,4 +1,4 @@
-"""Signatures that were computed before, found again by the content of the data."""
+"""Signatures computed before, found by the content of the data."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from . import _check, _settings
 from .errors import FileError, UnalignedWarning, warn
 from .io.archive import made_folder
 
-if TYPE_CHECKING:  # looking at a cache takes no more than the files' sizes
+if TYPE_CHECKING:  # `unaligned cache` starts fast
     from .data.dataset import Dataset
     from .metrics.base import Distance
     from .spectra.signature import Signature
 
 # To be raised whenever the same data and settings give other numbers within one version.
 _NUMERICS = 2
-# Nothing else in the folder is ever touched: it may be one that holds other things too.
+# No other file in the folder is touched.
 _ENTRY = re.compile(r"[0-9a-f]{32}\.npz")
-_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.npz\.[0-9a-f]{16}")  # of a process that was killed
-_WRITING = 3600.0  # seconds after which nobody writes to such a file any more
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.npz\.[0-9a-f]{16}")
 
 
 def default_folder() -> Path:
-    """Return the folder for caches of this user on this platform."""
+    """Return the cache folder of this user on this platform."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":
@@ -49,7 +48,7 @@ class _Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What a cache holds; `max_bytes` is the most it keeps."""
+    """The size of a cache; `max_bytes` is its limit."""
 
     folder: str
     n_signatures: int
@@ -59,18 +58,17 @@ class CacheInfo:
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of signatures, one file each, named by all that decides their values.
+    """A folder of signatures, one file each, named by a hash of the data and all settings.
 
-    Any number of processes may use it at once; an entry that cannot be read counts as missing.
-    A signature takes some 10 kB. Whenever a comparison begins, those that were not used for the
-    longest time are removed until `max_bytes` are left.
+    Several processes may use it at once; an unreadable entry counts as missing. A signature takes
+    about 10 kB. Each comparison first removes the least recently used entries beyond `max_bytes`.
 
     Parameters
     ----------
     folder
-        Where; that of the command line if not given.
+        The folder; by default that of the command line.
     max_bytes
-        The most that is kept, 1 GiB if not given.
+        The size limit.
 
     Examples
     --------
@@ -97,43 +95,37 @@ class Cache:
 
     @staticmethod
     def at(place: str | os.PathLike[str] | Cache) -> Cache:
-        """Return a cache, or that in a folder, with the folder there and not too much in it."""
+        """Return a cache, or that of a folder, created and cleared down to its limit."""
         cache = place if isinstance(place, Cache) else Cache(_check.file_path("cache", place))
         cache.make()
         cache.clear(keep_bytes=cache.max_bytes)
         return cache
 
     def make(self) -> None:
-        """Make the folder where it is missing."""
+        """Create the folder if it does not exist."""
         made_folder("cache", self.folder, "Give another one, or go without (cache=None).")
 
     def info(self) -> CacheInfo:
-        """Return how many signatures there are, and what they take on disk."""
+        """Return the number of signatures and their size."""
         found = self._entries(_ENTRY)
         n_bytes = sum(entry.n_bytes for entry in found)
         return CacheInfo(os.fspath(self.folder), len(found), n_bytes, self.max_bytes)
 
     def clear(self, *, keep_bytes: int = 0) -> int:
-        """Remove the signatures, and return how many were removed.
-
-        Parameters
-        ----------
-        keep_bytes
-            Keep those used last, up to so many bytes of them.
-        """
+        """Remove all but the `keep_bytes` used last; return the number of removed signatures."""
         left = _check.positive_int("keep_bytes", keep_bytes, minimum=0)
         n_removed = 0
         for entry in sorted(self._entries(_ENTRY), reverse=True):
             left -= entry.n_bytes
             if left < 0:
                 n_removed += _removed(entry.path)
-        for entry in self._entries(_UNFINISHED):
-            if entry.used < time.time() - _WRITING:
+        for entry in self._entries(_TEMPORARY):
+            if entry.used < time.time() - 3600.0:  # left by a process that was killed
                 _removed(entry.path)
         return n_removed
 
     def _entries(self, pattern: re.Pattern[str]) -> list[_Entry]:
-        """Return the files of such names; those that vanish meanwhile are left out."""
+        """Return the files whose names match; files that another process removes are skipped."""
         found = []
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for path in (Path(self.folder, name) for name in names if pattern.fullmatch(name)):
@@ -143,7 +135,7 @@ class Cache:
         return found
 
     def find(self, method: Distance, dataset: Dataset, seed: int) -> Signature | None:
-        """Return the signature of a dataset, or None."""
+        """Return the signature of a dataset, or None if it is not there."""
         from .spectra.signature import Signature
 
         path = self._path(method, dataset, seed)
@@ -152,45 +144,45 @@ class Cache:
         try:
             found = Signature.load(path)
         except FileError:
-            return None  # it is computed and written again
-        with suppress(OSError):  # a cache that can only be read serves as well
-            os.utime(path)  # used just now; the time of reading itself is often not kept
+            return None
+        with suppress(OSError):  # the cache may be read-only
+            os.utime(path)  # marks it as used; access times are often not recorded
         return replace(found, name=dataset.name, stats={**found.stats, "from_cache": True})
 
     def keep(self, method: Distance, dataset: Dataset, seed: int, found: Any) -> None:
-        """Write the signature of a dataset, whole or not at all."""
+        """Write the signature of a dataset; warn if that fails."""
         path = self._path(method, dataset, seed)
         if path is None:
             return
         try:
             found.save(path)
-        except FileError as error:  # the result is more than a cache
+        except FileError as error:
             reason = getattr(error.__cause__, "strerror", None) or str(error).rstrip(".")
-            # The folder, not the file: the same words for each signature are shown once.
+            # Names the folder, not the file, so that the warning is shown once.
             warn(f"Not kept in the cache {os.fspath(self.folder)!r}: {reason}.", UnalignedWarning)
 
     def _path(self, method: Distance, dataset: Dataset, seed: int) -> Path | None:
-        """Return where a signature is; None where the settings have no content to go by."""
+        """Return the path of a signature; None if it cannot be cached."""
         from . import __version__
         from .metrics.base import SpectralDistance
 
         if not (isinstance(method, SpectralDistance) and method.gives_signatures):
             return None
         options = _settings.to_options(method.settings)
-        del options["memory_limit"]  # decides how, not what
-        if options["kernel"] == "gaussian":  # no option when the first entries were written
+        del options["memory_limit"]  # does not change the values
+        if options["kernel"] == "gaussian":  # absent in entries written before 0.2
             del options["kernel"]
         if not all(isinstance(v, (str, int, float, type(None))) for v in options.values()):
-            return None  # a function or a solver of the user's own
+            return None  # a function or a solver object
         steps = list(dataset.preprocess)
-        decisive = [__version__, _NUMERICS, dataset.kind, dataset.fingerprint, steps, seed]
-        text = json.dumps([*decisive, options], sort_keys=True)
+        content = [__version__, _NUMERICS, dataset.kind, dataset.fingerprint, steps, seed]
+        text = json.dumps([*content, options], sort_keys=True)
         name = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return Path(self.folder, f"{name}.npz")
 
 
 def _removed(path: Path) -> bool:
-    """Remove a file, and return whether this did it rather than another process."""
+    """Remove a file; return False if another process did, or with a warning if it fails."""
     try:
         path.unlink()
     except FileNotFoundError:
@@ -203,5 +195,5 @@ def _removed(path: Path) -> bool:
 
 
 def is_cached(signature: Signature) -> bool:
-    """Whether a signature was found in a cache rather than computed."""
+    """Whether a signature comes from a cache."""
     return bool(signature.stats.get("from_cache", False))

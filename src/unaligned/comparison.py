@@ -13,17 +13,17 @@ from .data.dataset import Dataset
 from .defaults import GAMMA, TOL
 from .engine import EngineLike, resolve_engine
 from .errors import InputTypeError, OptionError
-from .execution import between, describe_all, fill
+from .execution import compare_pair, describe_all, fill
 from .inputs import (
     DataLike,
-    agreed,
     as_dataset,
-    at_size,
     collection,
     common_size,
     data_options,
+    fit_distance,
     own_name,
-    require_as_asked,
+    require_same_options,
+    subsample_all,
 )
 from .metrics.les import LES
 from .metrics.registry import DistanceLike, resolve_distance
@@ -146,8 +146,8 @@ def distance(
     rows, columns = {first: as_dataset(a, first, given)}, {second: as_dataset(b, second, given)}
     seed = _check.root_seed(rng)
     method = resolve_distance(distance, options)
-    require_as_asked({**options, **given}, [*rows.values(), *columns.values()])
-    return between(agreed(method, rows, columns), rows[first], columns[second], seed)
+    require_same_options({**options, **given}, [*rows.values(), *columns.values()])
+    return compare_pair(fit_distance(method, rows, columns), rows[first], columns[second], seed)
 
 
 def compare(
@@ -206,13 +206,13 @@ def compare(
     seed = _check.root_seed(rng)
     everything = [*rows.values(), *(columns or {}).values()]
     method = resolve_distance(distance, options)
-    require_as_asked({**options, **given}, everything)
+    require_same_options({**options, **given}, everything)
     size = None if subsample is None else common_size(subsample, everything, method)
     if size is not None:
-        rows = at_size(rows, size, seed)
-        columns = columns and at_size(columns, size, seed)
+        rows = subsample_all(rows, size, seed)
+        columns = columns and subsample_all(columns, size, seed)
         everything = [*rows.values(), *(columns or {}).values()]
-    method = agreed(method, rows, columns)
+    method = fit_distance(method, rows, columns)
     preparation = {**given, "subsample": size}
     kept = None if cache is None else Cache.at(cache)
     with resolve_engine(engine, n_jobs, progress) as where:

@@ -1,4 +1,4 @@
-"""Every dataset described once, every pair compared once."""
+"""Describes each dataset once, and compares each pair once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .data.dataset import Dataset, Identity
 from .data.facts import Facts
 from .engine import Engine, Threads, collect, interruptible
 from .errors import InputError, InputTypeError
-from .inputs import DataLike, newcomers
+from .inputs import DataLike, prepare_additions
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
 from .rows.dask import DaskRows
@@ -34,7 +34,7 @@ def fill(
     cache: Cache | None = None,
     old: Comparison | None = None,
 ) -> Comparison:
-    """Describe what is not described yet, and compare all pairs that are not compared yet."""
+    """Return the comparison of rows and columns; results of `old` are not computed again."""
     everything = [*rows.values(), *(columns or {}).values()]
     method, settled = method.settle(_descriptors(method, everything, seed, engine, cache))
     first = dict(zip(rows, settled, strict=False))
@@ -60,31 +60,45 @@ def fill(
     )
 
 
-def between(
+def compare_pair(
     method: Distance, first: Dataset | Signature, second: Dataset | Signature, seed: int
 ) -> float:
-    """Return the distance of one pair, worked out in this thread, with nothing kept of it."""
-
-    def descriptor(item: Dataset | Signature) -> Any:
-        return method.describe(item, seed) if isinstance(item, Dataset) else item
-
+    """Return the distance of one pair, computed in this thread."""
     with interruptible():
-        one = descriptor(first)
-        other = one if _same(first, second) else descriptor(second)
-        method, settled = method.settle([one, other])
+        descriptors = _descriptors(method, [first, second], seed, Threads(1), None)
+        method, settled = method.settle(descriptors)
         return method.compare(*settled)
 
 
-def _same(first: Dataset | Signature, second: Dataset | Signature) -> bool:
-    if not isinstance(first, Dataset) or not isinstance(second, Dataset):
-        return False
-    return first.identity == second.identity
+def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> Comparison:
+    """Return a comparison with more datasets; see `Comparison.add`."""
+    if old.distance is None or not old._descriptors:
+        raise InputError(
+            f"This comparison cannot grow: distance {old.distance_name!r} needs data or settings "
+            "that its file does not hold. Run compare() on all datasets again."
+        )
+    if not isinstance(datasets, Mapping):
+        raise InputTypeError(
+            f"datasets must be a dict of name -> data, not {_check.shape_of(datasets)}."
+        )
+    taken = [name for name in map(str, datasets) if name in old.names]
+    if taken:
+        raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
+    return fill(
+        old.distance,
+        {**old._descriptors, **prepare_additions(datasets, old.distance, old)},
+        None if old.is_square else old._references,
+        seed=old.seed,
+        preparation=old.preparation,
+        engine=engine,
+        old=old,
+    )
 
 
 def _facts(method: Distance, items: Mapping[str, Any]) -> dict[str, Facts]:
-    """Return what is known of datasets; of what is described already there is nothing new.
+    """Return the facts of the datasets among `items`.
 
-    The names of rows, which can be many, are kept only where newcomers are paired by them.
+    Names of rows, which can be many, are kept only if additions are paired by them.
     """
     known = {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}
     if method.paired_rows:
@@ -95,8 +109,8 @@ def _facts(method: Distance, items: Mapping[str, Any]) -> dict[str, Facts]:
 def _descriptors(
     method: Distance, items: Sequence[Any], seed: int, engine: Engine, cache: Cache | None
 ) -> list[Any]:
-    """Return the descriptors of datasets; what is one already stays as it is."""
-    fresh: dict[Identity, Dataset] = {}  # the same data is described once, so d(A, A) is 0
+    """Return the descriptors of datasets; items that are descriptors are returned unchanged."""
+    fresh: dict[Identity, Dataset] = {}  # equal data is described once, so d(A, A) is 0
     for item in items:
         if isinstance(item, Dataset):
             fresh.setdefault(item.identity, item)
@@ -112,32 +126,6 @@ def _descriptors(
     return [descriptor(item) for item in items]
 
 
-def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> Comparison:
-    """Return a comparison with more datasets; see `Comparison.add`."""
-    if old.distance is None or not old._descriptors:
-        raise InputError(
-            f"This comparison cannot grow: distance {old.distance_name!r} has settings or "
-            "descriptors that the file could not hold (an object or a function among its "
-            "options, or the data itself). Run compare() on all datasets again."
-        )
-    if not isinstance(datasets, Mapping):
-        raise InputTypeError(
-            f"datasets must be a dict of name -> data, not {_check.shape_of(datasets)}."
-        )
-    taken = [name for name in map(str, datasets) if name in old.names]
-    if taken:
-        raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
-    return fill(
-        old.distance,
-        {**old._descriptors, **newcomers(datasets, old.distance, old)},
-        None if old.is_square else old._references,
-        seed=old.seed,
-        preparation=old.preparation,
-        engine=engine,
-        old=old,
-    )
-
-
 def describe_all(
     method: Distance,
     datasets: Sequence[Dataset],
@@ -145,40 +133,37 @@ def describe_all(
     engine: Engine,
     cache: Cache | None = None,
 ) -> list[Any]:
-    """Return the descriptors of datasets; those in the cache are not computed."""
-    if cache is None:
-        return _describe_fresh(method, datasets, seed, engine)
-    found = [cache.find(method, dataset, seed) for dataset in datasets]
-    missing = [dataset for dataset, old in zip(datasets, found, strict=True) if old is None]
-    fresh = iter(_describe_fresh(method, missing, seed, engine, cache))
-    return [next(fresh) if old is None else old for old in found]
+    """Return the descriptors of datasets, from the cache if they are there.
 
-
-def _describe_fresh(
-    method: Distance,
-    datasets: Sequence[Dataset],
-    seed: int,
-    engine: Engine,
-    cache: Cache | None = None,
-) -> list[Any]:
-    """Return the descriptors of datasets: side by side, or each spread out by blocks of rows.
-
-    A few datasets that are read by blocks would leave most of a cluster idle, so their blocks go
-    there instead, one dataset after the other.
+    Datasets run in parallel. If a few are read by blocks, their blocks are sent to a remote
+    engine instead, one dataset after the other, so that no worker is idle.
     """
-    spread = [dataset for dataset in datasets if engine.remote and _by_blocks(method, dataset)]
-    if len(spread) >= engine.n_workers:  # a Dask array stays where it is all the same
-        spread = [dataset for dataset in spread if isinstance(dataset.values, DaskRows)]
-    whole = [dataset for dataset in datasets if not any(dataset is other for other in spread)]
-    told = {"description": "describing", "unit": "datasets"}
-    here = Threads(1, engine.progress)
-    shared = (method, seed, None if engine.remote else engine, cache)
-    beside = iter(collect(engine, _describe, whole, shared=shared, **told))
-    after = iter(collect(here, _describe, spread, shared=(method, seed, engine, cache), **told))
-    return [
-        next(after if any(dataset is other for other in spread) else beside)
-        for dataset in datasets
-    ]
+    found = [None if cache is None else cache.find(method, d, seed) for d in datasets]
+    missing = [i for i, descriptor in enumerate(found) if descriptor is None]
+    split = [i for i in missing if engine.remote and _is_streamed(method, datasets[i])]
+    if len(split) >= engine.n_workers:  # but chunks of Dask stay where they are
+        split = [i for i in split if isinstance(datasets[i].values, DaskRows)]
+    whole = [i for i in missing if i not in split]
+    inner = None if engine.remote else engine
+    for where, chosen, used in (
+        (engine, whole, inner),
+        (Threads(1, engine.progress), split, engine),
+    ):
+        described = collect(
+            where,
+            _describe,
+            [datasets[i] for i in chosen],
+            shared=(method, seed, used, cache),
+            description="describing",
+            unit="datasets",
+        )
+        for i, descriptor in zip(chosen, described, strict=True):
+            found[i] = descriptor
+    return found
+
+
+def _is_streamed(method: Distance, dataset: Dataset) -> bool:
+    return isinstance(method, SpectralDistance) and streams(dataset, method.settings)
 
 
 def _describe(shared: tuple[Distance, int, Engine | None, Cache | None], dataset: Dataset) -> Any:
@@ -186,13 +171,9 @@ def _describe(shared: tuple[Distance, int, Engine | None, Cache | None], dataset
     if not isinstance(method, SpectralDistance):
         return method.describe(dataset, seed)
     found = method.describe(dataset, seed, engine)
-    if cache is not None:  # as soon as it is there: a run that is killed later loses nothing
+    if cache is not None:  # at once: a run that is killed later keeps it
         cache.keep(method, dataset, seed, found)
     return found
-
-
-def _by_blocks(method: Distance, dataset: Dataset) -> bool:
-    return isinstance(method, SpectralDistance) and streams(dataset, method.settings)
 
 
 def _all_pairs(
@@ -202,6 +183,7 @@ def _all_pairs(
     old: Comparison | None,
     engine: Engine,
 ) -> tuple[FloatArray, FloatArray]:
+    """Return the distances and error bounds of all pairs, those of `old` copied."""
     first, second = list(rows.values()), list((rows if columns is None else columns).values())
     distances, bounds = np.zeros((2, len(first), len(second)))
     n = m = 0
@@ -215,25 +197,16 @@ def _all_pairs(
         for j in range(len(second))
         if not (i < n and j < m) and not (mirror and j < i)
     ]
-
-    results = _compare_all(method, first, second, pairs, engine)
+    shared = (method, first, second)
+    if method.is_descriptor:  # comparing descriptors is too cheap to be sent
+        results = [_compare(shared, pair) for pair in pairs]
+    else:
+        bar = {"description": "comparing", "unit": "pairs"}
+        results = collect(engine, _compare, pairs, shared=shared, **bar)
     for (i, j), (distances[i, j], bounds[i, j]) in zip(pairs, results, strict=True):
         if mirror:
             distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
     return distances, bounds
-
-
-def _compare_all(
-    method: Distance,
-    first: Sequence[Any],
-    second: Sequence[Any],
-    pairs: Sequence[tuple[int, int]],
-    engine: Engine,
-) -> list[tuple[float, float]]:
-    shared = (method, first, second)
-    if method.is_descriptor:  # the work is done; these pairs are not worth sending
-        return [_compare(shared, pair) for pair in pairs]
-    return collect(engine, _compare, pairs, shared=shared, description="comparing", unit="pairs")
 
 
 def _compare(

@@ -1,4 +1,4 @@
-"""Data in: whatever the public verbs are given, as named datasets of a size."""
+"""Coerces, names and checks the data of a comparison."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .spectra.signature import Signature
 
 DataLike: TypeAlias = Any
 
+# Sample sizes beyond this ratio bias LES: the same torus at N=500 and N=4000 is 0.6 apart.
 SIZE_RATIO = 4.0
-_DRAW = "Pass subsample='common' to compare at one size."
 
 
 def own_name(data: DataLike) -> str | None:
-    """Return the name that data brings along, or None; that of a path is the file's."""
+    """Return the name of a Dataset, Signature or file, or None."""
     if is_path(data):
         return name_of(data)
     return data.name if isinstance(data, (Dataset, Signature)) else None
@@ -40,7 +40,25 @@ def own_name(data: DataLike) -> str | None:
 def collection(
     argument: str, data: Any, data_options: dict[str, Any]
 ) -> dict[str, Dataset | Signature]:
-    """Return name -> Dataset or Signature, names being unique."""
+    """Return a dict of unique name -> Dataset or Signature."""
+    named: dict[str, Dataset | Signature] = {}
+    items = _named_items(argument, data)
+    for name, value in items:
+        if name is None:
+            raise InputTypeError(f"{argument}: the name None must be text, or a number or date.")
+        text = str(name)
+        if text in named:
+            forms = dict.fromkeys(repr(other) for other, _ in items if str(other) == text)
+            detail = f" ({' and '.join(forms)})" if len(forms) > 1 else ""
+            raise InputError(
+                f"{argument}: the name {text!r} occurs twice{detail}. Names must be unique."
+            )
+        named[text] = as_dataset(value, text, data_options)
+    return named
+
+
+def _named_items(argument: str, data: Any) -> list[tuple[Any, Any]]:
+    """Return pairs of name and data; items of a list without a name are numbered."""
     if isinstance(data, Mapping):
         items = list(data.items())
     elif (
@@ -60,28 +78,13 @@ def collection(
         ]
     if not items:
         raise InputError(f"{argument} is empty. Give at least one dataset.")
-    named: dict[str, Dataset | Signature] = {}
-    for name, value in items:
-        if name is None:
-            raise InputTypeError(f"{argument}: the name None must be text, or a number or date.")
-        text = str(name)  # days, months and clusters are names as well
-        if text in named:
-            forms = dict.fromkeys(repr(other) for other, _ in items if str(other) == text)
-            told = f" ({' and '.join(forms)})" if len(forms) > 1 else ""
-            raise InputError(
-                f"{argument}: the name {text!r} occurs twice{told}. Names must be unique."
-            )
-        named[text] = as_dataset(value, text, data_options)
-    return named
+    return items
 
 
 def as_dataset(
     data: DataLike, name: str | None, data_options: dict[str, Any]
 ) -> Dataset | Signature:
-    """Return data as a Dataset under this name; a Signature stays what it is.
-
-    One without a name gets this one.
-    """
+    """Return data as a Dataset of this name; a Signature without a name gets it."""
     if isinstance(data, Signature):
         return replace(data, name=data.name or name)
     if isinstance(data, Dataset):
@@ -99,7 +102,7 @@ def as_dataset(
 
 
 def data_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Take out of `options` those that belong to the datasets."""
+    """Remove from `options` those of the datasets, and return them."""
     steps = options.pop("preprocess", None)
     return {
         "preprocess": None if steps is None else parse_steps(steps),
@@ -107,31 +110,30 @@ def data_options(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def require_as_asked(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
-    """Refuse options that a signature given as data was not made with; it cannot be remade."""
+def require_same_options(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
+    """Raise if a signature was computed with other options."""
     for item in items:
         if not isinstance(item, Signature):
             continue
         fields = ["gamma", "preprocess", "robust"]
         if item.sigma_squared is not None:
             fields += ["bandwidth", "bandwidth_factor", "n_neighbors", "kernel"]
-        made = {name: getattr(item.recipe, name) for name in fields}
-        asked = {name: options[name] for name in made if options.get(name) not in (None, "auto")}
-        for name, value in asked.items():
-            if value != made[name]:
+        for name in fields:
+            wanted, used = options.get(name), getattr(item.recipe, name)
+            if wanted not in (None, "auto", used):
                 raise RecipeMismatchError(
-                    f"{name}={value!r} was asked for, and a signature given was made with "
-                    f"{made[name]!r}. Leave {name} out, or give the data instead."
+                    f"{name}={wanted!r} was given, but a signature was computed with {used!r}. "
+                    f"Leave {name} out, or pass the data instead of the signature."
                 )
 
 
 def common_size(
     subsample: int | str, items: Sequence[Dataset | Signature], method: Distance
 ) -> int:
-    """Return the number of rows at which all are compared."""
+    """Return the number of rows that `subsample` means."""
     if method.paired_rows:
         raise NotApplicableError(
-            f"subsample={subsample!r} draws rows of each dataset by itself, and distance "
+            f"subsample={subsample!r} draws different rows of each dataset, but distance "
             f"{method.name!r} compares row i with row i. Take the same rows of all datasets first."
         )
     if any(isinstance(item, Signature) for item in items):
@@ -150,10 +152,10 @@ def common_size(
     return size
 
 
-def at_size(
+def subsample_all(
     items: Mapping[str, Dataset | Signature], size: int, seed: int
 ) -> dict[str, Dataset | Signature]:
-    """Return the datasets with rows drawn to this size; smaller ones stay as they are."""
+    """Return the datasets with at most `size` rows each."""
     return {
         name: item.subsample(size, item.generator(seed))
         if isinstance(item, Dataset) and item.n_samples > size
@@ -162,28 +164,25 @@ def at_size(
     }
 
 
-def agreed(
+def fit_distance(
     method: Distance,
     rows: Mapping[str, Dataset | Signature],
     columns: Mapping[str, Dataset | Signature] | None,
 ) -> Distance:
-    """Return the distance fitted to all datasets; refuse it where it has nothing to say."""
+    """Return the distance fitted to all datasets; raise if it does not apply to some pair."""
     everything = [*rows.values(), *(columns or {}).values()]
     method = method.fit(everything)
-    require_applicable(method, rows, columns)
+    _require_applicable(method, rows, columns)
     warn_about_sizes(method, everything)
     return method
 
 
-def require_applicable(
+def _require_applicable(
     method: Distance,
     rows: Mapping[str, Dataset | Signature],
     columns: Mapping[str, Dataset | Facts | Signature] | None,
 ) -> None:
-    """Refuse a distance that can say nothing about some pair of a row and a column.
-
-    Columns that were described before are known by their facts alone.
-    """
+    """Raise if the distance does not apply to some pair of a row and a column."""
     known = [_facts(item) for item in rows.values()]
     others = known if columns is None else [_facts(item) for item in columns.values()]
     for first in known:
@@ -206,7 +205,7 @@ def _facts(item: Dataset | Facts | Signature) -> Facts | Signature:
 
 
 def _les_applies(first: Facts | Signature, second: Facts | Signature) -> bool:
-    """Say whether LES would answer: two rows or more, and operators made in one way."""
+    """Whether LES applies: at least two rows, and comparable kinds and preprocessing."""
     if isinstance(first, Signature) or isinstance(second, Signature):
         return True
     kinds = {first.kind, second.kind}
@@ -218,28 +217,27 @@ def _les_applies(first: Facts | Signature, second: Facts | Signature) -> bool:
 def warn_about_sizes(
     method: Distance, items: Sequence[Dataset | Signature], remedy: str | None = None
 ) -> None:
-    """Warn where LES is biased: the same torus at N=500 and N=4000 is 0.6 apart.
-
-    The `remedy` is what can be done about it, where that is not the usual.
-    """
-    if not isinstance(method, SpectralDistance):
-        return
+    """Warn if sample sizes differ so much that LES is biased."""
     small, large = (extreme(items, key=lambda item: item.n_samples) for extreme in (min, max))
-    if large.n_samples > SIZE_RATIO * small.n_samples:
-        if remedy is None and any(isinstance(item, Signature) for item in items):
-            remedy = "Make the signatures of as many rows each."
-        warn(
-            f"Sample sizes differ more than fourfold: {small.name!r} has {small.n_samples} rows, "
-            f"{large.name!r} has {large.n_samples}. Part of their distance comes from size alone. "
-            f"{remedy or _DRAW}",
-            SampleSizeWarning,
-        )
+    biased = large.n_samples > SIZE_RATIO * small.n_samples
+    if not biased or not isinstance(method, SpectralDistance):
+        return
+    if remedy is None:
+        remedy = "Pass subsample='common' to compare at one size."
+        if any(isinstance(item, Signature) for item in items):
+            remedy = "Compute the signatures from equally many rows."
+    warn(
+        f"Sample sizes differ more than fourfold: {small.name!r} has {small.n_samples} rows, "
+        f"{large.name!r} has {large.n_samples}. Part of their distance is due to size alone. "
+        f"{remedy}",
+        SampleSizeWarning,
+    )
 
 
-def newcomers(
+def prepare_additions(
     datasets: Mapping[str, DataLike], method: Distance, old: Comparison
 ) -> dict[str, Dataset | Signature]:
-    """Return datasets that join a comparison: prepared as its members were, and checked."""
+    """Return datasets to add to a comparison, prepared as its members were, and checked."""
     signatures = list(old.signatures.values())
     preparation = dict(old.preparation)
     size = preparation.pop("subsample", None)
@@ -248,9 +246,9 @@ def newcomers(
     named = collection("datasets", datasets, preparation)
     if size is not None:
         common_size(size, list(named.values()), method)
-        named = at_size(named, size, old.seed)
-    method.fit(list(named.values()))  # only for what it refuses: the method is settled
+        named = subsample_all(named, size, old.seed)
+    method.fit(list(named.values()))  # only checks: the method is settled
     known = {**old._facts, **named} if old.is_square else old._reference_facts
-    require_applicable(method, named, known)
+    _require_applicable(method, named, known)
     warn_about_sizes(method, [*signatures, *named.values()])
     return named

@@ -57,12 +57,12 @@ def test_les_and_imd_share_signatures():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"gamma": 1e-3}, r"gamma=0.001 was asked for.*made with 1e-08. Leave gamma out"),
+        ({"gamma": 1e-3}, r"gamma=0.001 was given.*computed with 1e-08. Leave gamma out"),
         ({"n_eigenvalues": 5}, r"n_eigenvalues=5 was requested.*has 20 values.*truncate\(5\)"),
-        ({"bandwidth": "mean"}, r"bandwidth='mean' was asked for.*made with 'median'"),
-        ({"n_neighbors": 9}, r"n_neighbors=9 was asked for.*made with None"),
-        ({"robust": True}, r"robust=True was asked for.*made with False"),
-        ({"preprocess": "log1p"}, r"preprocess=\('log1p',\) was asked for.*made with \(\)"),
+        ({"bandwidth": "mean"}, r"bandwidth='mean' was given.*computed with 'median'"),
+        ({"n_neighbors": 9}, r"n_neighbors=9 was given.*computed with None"),
+        ({"robust": True}, r"robust=True was given.*computed with False"),
+        ({"preprocess": "log1p"}, r"preprocess=\('log1p',\) was given.*computed with \(\)"),
     ],
 )
 def test_options_that_signatures_were_not_made_with_are_not_passed_over(options, message):

@@ -54,7 +54,7 @@ def describe(
     """
     from .. import Store, engine
     from .. import signature as compute
-    from ..inputs import at_size, common_size
+    from ..inputs import common_size, subsample_all
     from ..metrics.les import LES
     from ..store.search import require_rows
 
@@ -66,7 +66,7 @@ def describe(
         seed = run.rng
         if seed is None:
             seed = 0 if target is None else target.options.get("rng", 0)
-        datasets = at_size(whole, common_size(subsample, list(whole.values()), LES()), seed)
+        datasets = subsample_all(whole, common_size(subsample, list(whole.values()), LES()), seed)
     missing = dict(datasets)
     if target is not None and not replace:
         missing = {name: d for name, d in datasets.items() if not _is_in(target, name, d)}

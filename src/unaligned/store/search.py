@@ -16,7 +16,7 @@ from ..comparison import prepare, signature
 from ..data.dataset import Dataset
 from ..embedding import AGGREGATORS
 from ..errors import DataWarning, InputError, counted, warn
-from ..inputs import DataLike, at_size, common_size, own_name, warn_about_sizes
+from ..inputs import DataLike, common_size, own_name, subsample_all, warn_about_sizes
 from ..metrics.les import LES
 from ..spectra.signature import Signature
 from .file import transaction
@@ -87,7 +87,7 @@ def _describe(store: Store, data: DataLike, subsample: int | str | None, tags: T
             )
     if subsample is not None:
         size = common_size(subsample, [dataset], LES())
-        dataset = cast(Dataset, at_size({"": dataset}, size, seed)[""])
+        dataset = cast(Dataset, subsample_all({"": dataset}, size, seed)[""])
     require_rows(store, dataset)
     return signature(dataset, rng=seed, **options)
 
