@@ -1,7 +1,7 @@
-"""Malformed files, made on the spot: what each reader and each command must refuse.
+"""Malformed files that every reader and every command must reject.
 
-`CASES` maps the name of a file to a function that writes it into a folder. `place(name, folder)`
-writes one and returns what to hand to `ua.load` or to the command line.
+`CASES` maps the name of a file to a function that returns its bytes or writes it. `place(name,
+folder)` writes one and returns the argument for `ua.load` or the command line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sample_files import (
 
 
 class Payload:
-    """A pickle that would leave a file behind if anybody ever loaded it."""
+    """A pickle that creates a folder when it is loaded."""
 
     def __init__(self, witness):
         self.witness = witness
@@ -57,7 +57,7 @@ def place(name, folder):
 
 
 def header(text, size=0, version=1):
-    """Return a .npy with this header text and `size` zero bytes behind it."""
+    """Return a .npy with this header text, followed by `size` zero bytes."""
     length = struct.pack("<H" if version == 1 else "<I", len(text))
     return b"\x93NUMPY" + bytes([version, 0]) + length + text.encode() + b"\0" * size
 
@@ -75,7 +75,7 @@ def archive(**members):
 
 
 def lying_archive(n_rows):
-    """Return an .npz of a few bytes that says, consistently, that it unpacks to many rows."""
+    """Return a small .npz that consistently claims to unpack to many rows."""
     start = header(described((n_rows, 1)))
     data, declared = bytearray(archive(x__npy=start + bytes(100))), len(start) + 8 * n_rows
     for signature, place_of_size in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
@@ -100,7 +100,7 @@ def half(name):
     def build(path):
         data = SOUND[name]()
         middle = len(data) // 2
-        if name.endswith((".csv", ".tsv")):  # within a row: numbers cut short are numbers too
+        if name.endswith((".csv", ".tsv")):  # within a row: a truncated number is a number too
             middle = max(data.rindex(mark, 0, middle) for mark in (b",", b"\t") if mark in data)
         return data[:middle]
 
@@ -119,13 +119,13 @@ def loop(path):
 
 def fifo(path):
     if not hasattr(os, "mkfifo"):
-        pytest.skip("this system has no pipes in folders")
+        pytest.skip("named pipes are POSIX")
     os.mkfifo(path)
 
 
 def listening(path):
     if not hasattr(socket, "AF_UNIX"):
-        pytest.skip("this system has no sockets in folders")
+        pytest.skip("Unix sockets are not available")
     with socket.socket(socket.AF_UNIX) as server:
         here = os.getcwd()
         try:  # the path of a socket must be short
@@ -172,7 +172,7 @@ def virtual(file, h5py, path):
 
 
 def cells(**changes):
-    """Return an .h5ad in which parts of its sparse X were changed."""
+    """Return a builder of an .h5ad with a changed sparse X."""
 
     def damage(file):
         for part, value in changes.items():
@@ -188,7 +188,7 @@ def cells(**changes):
 
 
 def zarr_with(**changes):
-    """Return a builder of a Zarr version 2 folder whose description was changed."""
+    """Return a builder of a Zarr version 2 folder with changed metadata."""
 
     def build(path):
         zarr_folder(path, version=2)
@@ -199,7 +199,7 @@ def zarr_with(**changes):
 
 
 def pickling_zarr(path):
-    """Write a Zarr array whose chunks are pickles and whose description says to load them."""
+    """Write a Zarr array whose chunks are pickles and whose metadata name the pickle codec."""
     zarr_with(filters=[{"id": "pickle"}], compressor=None)(path)
     for chunk in (path / "x").glob("[0-9]*"):
         chunk.write_bytes(pickled(path))
@@ -249,7 +249,7 @@ def other_size(path):
 
 
 def huge_image(path):
-    """Write a PNG that says it is 60,000 × 60,000 pixels."""
+    """Write a PNG that claims to have 60,000 × 60,000 pixels."""
     from zlib import crc32
 
     def chunk(kind, data):
@@ -277,7 +277,7 @@ def tensor_file(name, shape, offsets, kind="F64", length=None):
 
 
 def expanded(torch):
-    """Return a tensor of 8 TB that is one number, repeated by its strides."""
+    """Return a tensor of 8 TB that repeats one number by its strides."""
     return torch.zeros(1, dtype=torch.float64).expand(1_000_000, 1_000_000)
 
 
@@ -285,14 +285,14 @@ def ply_header(*lines, body=b"0 0 0\n"):
     return lambda path: text("ply", *lines, "end_header") + body
 
 
-# Refused by `load` for their number only: `load_all`, and so `compare`, takes both arrays.
+# Rejected by `load` because they have two arrays, which `load_all` and `compare` accept.
 SEVERAL = ("several.npz", "several.h5", "several.pt")
 
 _XYZ = ("property float x", "property float y", "property float z")
 _WRONG = b"This is a letter, not data.\nIt has two lines.\n"
 
 CASES = {
-    # Every format: nothing in it, half of it, something else in it.
+    # Every format: empty, truncated, of other content.
     **{f"zero.{name.partition('.')[2]}": lambda path: b"" for name in SOUND},
     **{f"half.{name.partition('.')[2]}": half(name) for name in SOUND if ".obj" not in name},
     **{f"letter.{name.partition('.')[2]}": lambda path: _WRONG for name in SOUND},
@@ -300,7 +300,7 @@ CASES = {
         f"noise.{name.partition('.')[2]}": lambda path: np.random.default_rng(1).bytes(5000)
         for name in SOUND
     },
-    # Things that are no plain files.
+    # Not plain files.
     "loop.npy": loop,
     "dangling.npy": lambda path: path.symlink_to("nowhere.npy"),
     "pipe.npy": fifo,

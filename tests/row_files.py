@@ -1,4 +1,4 @@
-"""The same rows in files of every format that is read by blocks."""
+"""The same rows in every format that is read by blocks."""
 
 import numpy as np
 import pytest

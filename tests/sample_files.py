@@ -1,4 +1,4 @@
-"""One sound file of every format, written by the library that people write it with."""
+"""A valid file of every format, written by the usual library."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def hdf5(**arrays):
 
 
 def h5ad(sparse=True, damage=None):
-    """Return an AnnData file, written as AnnData lays it out; `damage` may change its parts."""
+    """Return a file in AnnData's layout; `damage` may change its parts."""
     h5py = pytest.importorskip("h5py")
     stream = io.BytesIO()
     with h5py.File(stream, "w") as file:
@@ -86,7 +86,7 @@ def h5ad(sparse=True, damage=None):
 
 
 def annotated(frame):
-    """Return a table as AnnData, its columns being genes."""
+    """Return a table as AnnData, with columns as genes."""
     pandas, anndata = pytest.importorskip("pandas"), pytest.importorskip("anndata")
     var = pandas.DataFrame(index=list(map(str, frame.columns)))
     obs = pandas.DataFrame({"day": DAYS}, index=[f"cell{i}" for i in range(len(frame))])
@@ -174,7 +174,7 @@ def image_folder(path, count=4, size=(5, 4)):
         image.fromarray(pixels).save(Path(path, f"{i}.png"))
 
 
-# What a file of each suffix holds when nothing is wrong with it.
+# A valid file of each suffix.
 SOUND = {
     "points.npy": lambda: npy(POINTS),
     "points.npz": lambda: npz(x=POINTS),
@@ -195,7 +195,7 @@ SOUND = {
     "points.stl": stl,
 }
 
-# The same points with a day each.
+# The same points, each with a day.
 LABELLED = {
     "t.csv": lambda: frame(**COLUMNS).to_csv(index=False).encode(),
     "t.tsv": lambda: frame(**COLUMNS).to_csv(index=False, sep="\t").encode(),

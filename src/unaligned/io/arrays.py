@@ -21,12 +21,11 @@ from .base import Contents, Item, Request, array_bytes, flat_labels, type_name
 
 
 class NpyHeader(NamedTuple):
-    """The header of a `.npy`, and where the values start."""
+    """The header of a `.npy`."""
 
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
-    offset: int
 
     @property
     def n_bytes(self) -> int:
@@ -38,27 +37,27 @@ class NpyHeader(NamedTuple):
         kind = "Python objects" if self.dtype.hasobject else type_name(self.dtype)
         return Item(self.shape, kind, read, self.dtype.kind in "biuf", n_bytes)
 
+    def require_values(self, label: str) -> None:
+        """Raise for Python objects."""
+        if self.dtype.hasobject:
+            raise FileError(
+                f"{label} contains Python objects, which can run any code when they are read; "
+                "they are not opened. Save numbers as values.astype(float), and labels as "
+                "labels.astype(str)."
+            )
+
 
 def read_header(file: IO[bytes], size: int) -> NpyHeader:
     """Return the header of a `.npy` stream of `size` bytes, which must fit the size."""
-    start = file.read(6)
-    if start != b"\x93NUMPY":
-        raise FileError(
-            "The file is a pickle, which can run any code when it is read; it is not opened. "
-            "Write arrays with numpy.save(path, array)."
-            if start[:1] == b"\x80"
-            else "The file does not start as a .npy file does; it is damaged or of another format."
-        )
-    major, _minor = file.read(2)
-    if major == 3:
-        raise FileError("The file contains records with named fields, not a table of numbers.")
-    if major not in (1, 2):
-        raise FileError(f"Version {major} of the .npy format is not supported.")
-    shape, fortran, dtype = getattr(np.lib.format, f"read_array_header_{major}_0")(file)
-    header = NpyHeader(tuple(int(side) for side in shape), bool(fortran), dtype, file.tell())
+    version, _ = np.lib.format.read_magic(file)
+    read = getattr(np.lib.format, f"read_array_header_{version}_0", None)
+    if read is None:
+        raise FileError(f"Version {version} of the .npy format is not supported.")
+    shape, fortran, dtype = read(file)
+    header = NpyHeader(tuple(int(side) for side in shape), bool(fortran), dtype)
     if min(header.shape, default=1) < 0:
         raise FileError(f"The header has the shape {header.shape}; sizes cannot be negative.")
-    n_left = size - header.offset
+    n_left = size - file.tell()
     if header.n_bytes != n_left and not header.dtype.hasobject:  # objects are never read
         what = "truncated" if header.n_bytes > n_left else "not one array only"
         raise FileError(
@@ -68,41 +67,20 @@ def read_header(file: IO[bytes], size: int) -> NpyHeader:
     return header
 
 
-def _read_values(file: IO[bytes], header: NpyHeader, label: str) -> npt.NDArray[Any]:
-    """Return the values after a header; Python objects, which could run code, are not read."""
-    if header.dtype.hasobject:
-        raise FileError(
-            f"{label} contains Python objects, which can run any code when they are read; they "
-            "are not opened. Save numbers as values.astype(float), and labels as "
-            "labels.astype(str)."
-        )
-    values = np.empty(header.n_bytes, dtype=np.uint8)
-    view, position = values.data, 0
-    while position < header.n_bytes:
-        chunk = file.read(min(1 << 24, header.n_bytes - position))
-        if not chunk:
-            raise FileError("The file is truncated: it is shorter than its header says.")
-        view[position : position + len(chunk)] = chunk
-        position += len(chunk)
-    order = "F" if header.fortran else "C"
-    return values.view(header.dtype).reshape(header.shape, order=order)  # type: ignore[call-overload,no-any-return]
-
-
 def read_npy(request: Request) -> Contents:
     """Return the array of a `.npy`; a large one is read by blocks or memory-mapped."""
     with request.path.open("rb") as file:
         header = read_header(file, request.size)
-    lazy = request.is_lazy(header.n_bytes) and not header.dtype.hasobject
+    lazy = request.is_lazy(header.n_bytes)
 
     def read() -> Any:
+        header.require_values("The file")
         if lazy and len(header.shape) == 2 and 0 not in header.shape:
             if header.fortran or header.dtype.kind not in "biuf":
                 return np.load(request.path, mmap_mode="r", allow_pickle=False)
             return NpyRows(request.path)
         request.require_memory(header.n_bytes)
-        with request.path.open("rb") as file:
-            file.seek(header.offset)
-            return _read_values(file, header, "The file")
+        return np.load(request.path, allow_pickle=False)
 
     return Contents({"": header.item(read, 0 if lazy else header.n_bytes)})
 
@@ -131,10 +109,10 @@ def read_npz(request: Request) -> Contents:
 
 def _read_member(request: Request, member: zipfile.ZipInfo, header: NpyHeader) -> npt.NDArray[Any]:
     key = member.filename.removesuffix(".npy")
+    header.require_values(f"The array {key!r}")
     request.require_memory(header.n_bytes, key)
     with zipfile.ZipFile(request.path) as archive, archive.open(member) as file:
-        file.read(header.offset)
-        return _read_values(file, header, f"The array {key!r}")
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 @contextmanager

@@ -25,39 +25,16 @@ from ..rows.source import is_large
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a file is read; each format has some of these options.
+    """How a file is read; each format has some of these options (see docs/files.md)."""
 
-    Parameters
-    ----------
-    columns
-        Tables: only these columns, by name or position, in this order.
-    header
-        Text tables: whether the first line names the columns; None detects it.
-    drop_non_numeric
-        Tables: drop columns without numbers instead of raising.
-    transpose
-        Take columns as samples, such as for genes × cells.
-    flatten
-        Arrays: take an array of more than two dimensions as one row per first index.
-    resize
-        Images: (width, height) to which all are resized.
-    lazy
-        Read rows by blocks whenever needed; None does so above 256 MiB.
-    max_bytes
-        Memory limit in bytes; None is half of the available memory, and also rejects files that
-        unpack to more than 256 MiB and 200 times their size.
-    group_by
-        A column or label array; `load_all` returns one dataset for each of its values.
-    """
-
-    columns: tuple[str | int, ...] | None = None
-    header: bool | None = None
+    columns: tuple[str | int, ...] | None = None  # of tables, by name or position, in this order
+    header: bool | None = None  # of text tables; None detects it
     drop_non_numeric: bool = False
     transpose: bool = False
-    flatten: bool = False
-    resize: tuple[int, int] | None = None
-    lazy: bool | None = None
-    max_bytes: int | None = None
+    flatten: bool = False  # one row for each index of the first axis
+    resize: tuple[int, int] | None = None  # (width, height) of images in pixels
+    lazy: bool | None = None  # read rows by blocks; None does so above 256 MiB
+    max_bytes: int | None = None  # of memory; None is half of what is available
     group_by: str | None = None
 
     def __post_init__(self) -> None:
@@ -67,7 +44,7 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 _check.flag(name, getattr(self, name))
         _check.optional_int("max_bytes", self.max_bytes)
-        if self.group_by is not None and not isinstance(self.group_by, str):
+        if not isinstance(self.group_by, str | None):
             raise InputError(f"group_by={self.group_by!r} must be the name of a column.")
         if self.group_by is not None and self.transpose:
             raise InputError("group_by groups rows and cannot be combined with transpose=True.")
@@ -125,11 +102,7 @@ class Request:
         return is_large(n_bytes) if self.options.lazy is None else self.options.lazy
 
 
-Names = Callable[[], Iterable[Any] | None]
-
-
-def _no_names() -> None:
-    return None
+Names = Callable[[], Iterable[Any] | None] | None
 
 
 @dataclass(frozen=True)
@@ -141,8 +114,8 @@ class Item:
     read: Callable[[], Any]
     is_numeric: bool = True
     n_bytes: int = 0  # memory needed to read it; 0 where it is read by blocks
-    columns: Names = _no_names
-    rows: Names = _no_names
+    columns: Names = None
+    rows: Names = None
 
     def __str__(self) -> str:
         return f"{' × '.join(map(str, self.shape)) or 'one value'} {self.dtype}"
@@ -165,8 +138,8 @@ class Contents:
         values: Any,
         labels: npt.NDArray[Any] | None = None,
         *,
-        columns: Names = _no_names,
-        rows: Names = _no_names,
+        columns: Names = None,
+        rows: Names = None,
     ) -> Contents:
         """Return the contents of a file with one array, already in memory."""
         dtype = str(getattr(values, "dtype", ""))

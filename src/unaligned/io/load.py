@@ -287,7 +287,7 @@ def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
     read, n_columns = (item.rows, item.shape[0]) if transposed else (item.columns, item.shape[1])
     try:
         with reading(request.path, "names of columns"):
-            names = column_names(read())
+            names = None if read is None else column_names(read())
             if names is not None and len(names) != n_columns:
                 raise FileError(f"{counted(len(names), 'name')} for {n_columns} columns.")
     except FileError as error:  # not fatal: most distances do without names

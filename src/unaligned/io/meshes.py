@@ -9,14 +9,8 @@ from ..errors import FileError
 from .base import Contents, Request
 
 _PLY_TYPES = {
-    **dict.fromkeys(("char", "int8"), "i1"),
-    **dict.fromkeys(("uchar", "uint8"), "u1"),
-    **dict.fromkeys(("short", "int16"), "i2"),
-    **dict.fromkeys(("ushort", "uint16"), "u2"),
-    **dict.fromkeys(("int", "int32"), "i4"),
-    **dict.fromkeys(("uint", "uint32"), "u4"),
-    **dict.fromkeys(("float", "float32"), "f4"),
-    **dict.fromkeys(("double", "float64"), "f8"),
+    **{"char": "int8", "short": "int16", "int": "int32", "float": "float32"},
+    **{"uchar": "uint8", "ushort": "uint16", "uint": "uint32", "double": "float64"},
 }
 
 
@@ -126,10 +120,10 @@ def read_ply(request: Request) -> Contents:
         _require_length(n_vertices, len(words) // width)
         table = _numbers(words[: n_vertices * width]).reshape(-1, width)
         return Contents.single(table[:, [list(properties).index(axis) for axis in "xyz"]])
-    order = {"binary_little_endian": "<", "binary_big_endian": ">"}.get(form)
-    if order is None:
+    record = np.dtype(list(properties.items()))
+    if form not in ("binary_little_endian", "binary_big_endian"):
         raise FileError(f"The format {form!r} is not one of ascii and binary_*_endian.")
-    record = np.dtype([(name, order + kind) for name, kind in properties.items()])
+    record = record.newbyteorder("<" if "little" in form else ">")
     _require_length(n_vertices, len(body) // record.itemsize)
     vertices = np.frombuffer(body, record, count=n_vertices)
     return Contents.single(np.column_stack([vertices[axis].astype(np.float64) for axis in "xyz"]))
@@ -145,7 +139,8 @@ def _ply_vertex(lines: list[list[str]]) -> tuple[int, dict[str, str]]:
     for words in lines[elements[0] + 1 : stop]:
         if words[:1] != ["property"]:
             continue
-        if len(words) != 3 or words[1] not in _PLY_TYPES or words[2] in properties:
+        kind = _PLY_TYPES.get(words[1], words[1]) if len(words) == 3 else ""
+        if kind not in _PLY_TYPES.values() or words[2] in properties:
             raise FileError(f"A property of the vertices is not supported: {' '.join(words)!r}.")
-        properties[words[2]] = _PLY_TYPES[words[1]]
+        properties[words[2]] = kind
     return _count(lines[elements[0]][2].encode()), properties

@@ -269,30 +269,19 @@ def _is_number(text: str) -> bool:
 
 def _require_equal_lengths(body: bytes, separator: str, n_columns: int, n_before: int) -> None:
     """Raise for rows of another length, which pandas would fill or shift silently."""
-    lengths = _quoted_lengths if b'"' in body else _plain_lengths
-    for number, length in lengths(body, separator, n_columns):
-        raise FileError(
-            f"Line {n_before + number} has {counted(length, 'field')}, expected {n_columns}. Is "
-            "a separator or a quote missing?"
-        )
-
-
-def _plain_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Yield the line number and the length of each row of another length."""
-    letters = np.frombuffer(body.rstrip(b"\n") + b"\n", dtype=np.uint8)
-    ends = np.flatnonzero(letters == ord("\n"))
-    starts = np.append(0, ends[:-1] + 1)
-    lengths = np.add.reduceat(letters == ord(separator), starts, dtype=np.int64) + 1
-    for i in np.flatnonzero(lengths != n_columns):
-        if letters[starts[i] : ends[i]].tobytes().strip():  # blank lines are skipped
-            yield int(i) + 1, int(lengths[i])
-
-
-def _quoted_lengths(body: bytes, separator: str, n_columns: int) -> Iterator[tuple[int, int]]:
-    rows = csv.reader(io.StringIO(body.decode(), newline=""), delimiter=separator)
-    for row in rows:
-        if len(row) != n_columns and any(row):
-            yield rows.line_num, len(row)
+    lengths: Iterable[tuple[int, int]]
+    if b'"' in body:
+        reader = csv.reader(io.StringIO(body.decode(), newline=""), delimiter=separator)
+        lengths = ((reader.line_num, len(row)) for row in reader if any(row))
+    else:
+        lines = enumerate(io.BytesIO(body), 1)
+        lengths = ((i, line.count(separator.encode()) + 1) for i, line in lines if line.strip())
+    for number, length in lengths:
+        if length != n_columns:
+            raise FileError(
+                f"Line {n_before + number} has {counted(length, 'field')}, expected {n_columns}. "
+                "Is a separator or a quote missing?"
+            )
 
 
 def _parse(
