@@ -155,7 +155,9 @@ class Contents:
             if set(self.items) == {""}:
                 raise FileError(f"This format has no parts, and {key!r} was asked for.")
             near = _check.did_you_mean(key, self.items)
-            raise FileError(f"There is no {key!r} in the file.{near} Arrays: {self._listing()}.")
+            raise FileError(
+                f"There is no {key!r} in the file.{near} Arrays: {listing(self.items)}."
+            )
         if self.default is not None and self.default in self.items:
             return self.default, self.items[self.default]
         if not self.items:
@@ -167,7 +169,7 @@ class Contents:
             return key, self.items[key]
         raise FileError(
             "The file contains several arrays; name one after a colon, or use load_all for all. "
-            f"Arrays: {self._listing()}."
+            f"Arrays: {listing(self.items)}."
         )
 
     def tables(self) -> dict[str, Item]:
@@ -178,10 +180,12 @@ class Contents:
             if item.is_numeric and len(item.shape) == 2 and 0 not in item.shape
         }
 
-    def _listing(self) -> str:
-        shown = [f"{key!r} ({item})" for key, item in list(self.items.items())[:20]]
-        more = len(self.items) - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more else "")
+
+def listing(items: Mapping[str, Item]) -> str:
+    """Return the arrays of a file for a message, at most 20 of them."""
+    shown = [f"{key!r} ({item})" for key, item in list(items.items())[:20]]
+    more = len(items) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def flat_labels(items: Mapping[str, Item], name: str) -> npt.NDArray[Any]:

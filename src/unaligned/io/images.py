@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,31 +35,23 @@ def read_images(request: Request) -> Contents:
             f"The folder contains no images ({', '.join(IMAGES.suffixes)}). For a folder of data "
             "files use load_all."
         )
-    form = _common_form(files, request.options.resize)
-    shape = (len(files), form.width * form.height * form.n_channels)
-    n_bytes = shape[0] * shape[1] * form.dtype.itemsize
+    mode, size = _common_form(files, request.options.resize)
+    dtype = np.dtype(np.float32 if mode == "F" else np.uint8)
+    shape = (len(files), size[0] * size[1] * len(mode))  # one channel for each letter
+    n_bytes = shape[0] * shape[1] * dtype.itemsize
 
     def read() -> npt.NDArray[Any]:
         request.require_memory(n_bytes)
-        values = np.empty(shape, dtype=form.dtype)
+        values = np.empty(shape, dtype=dtype)
         for row, path in enumerate(files):
-            values[row] = _pixels(path, form).ravel()
+            values[row] = _pixels(path, mode, size).ravel()
         return values
 
     return Contents({"": Item(shape, "pixels", read, n_bytes=n_bytes)})
 
 
-class _Form(NamedTuple):
-    """The size, channels and type that all images of a folder are converted to."""
-
-    width: int
-    height: int
-    n_channels: int
-    dtype: np.dtype[Any]
-
-
-def _common_form(files: list[Path], resize: tuple[int, int] | None) -> _Form:
-    """Return the common form of images, from their headers."""
+def _common_form(files: list[Path], resize: tuple[int, int] | None) -> tuple[str, tuple[int, int]]:
+    """Return the mode (L, RGB or F) and the size that all images are converted to."""
     sizes: dict[tuple[int, int], str] = {}
     modes = set()
     for path in files:
@@ -75,25 +67,22 @@ def _common_form(files: list[Path], resize: tuple[int, int] | None) -> _Form:
     colour = modes - deep - {"1", "L"}
     if deep and colour:
         raise FileError("The folder mixes 16-bit and colour images. Convert them to one kind.")
-    width, height = resize or next(iter(sizes))
-    return _Form(width, height, 3 if colour else 1, np.dtype("f4" if deep else "u1"))
+    return "RGB" if colour else "F" if deep else "L", resize or next(iter(sizes))
 
 
-def _pixels(path: Path, form: _Form) -> npt.NDArray[Any]:
+def _pixels(path: Path, mode: str, size: tuple[int, int]) -> npt.NDArray[Any]:
     with _open(path) as image:
         try:
-            if form.dtype.kind == "f":
-                image = image.convert("I") if image.mode.startswith("I;") else image
-                image = image.convert("F")
-            else:
-                image = image.convert("L" if form.n_channels == 1 else "RGB")
-            if image.size != (form.width, form.height):
-                image = image.resize((form.width, form.height))
+            if image.mode.startswith("I;"):  # 16 bits
+                image = image.convert("I")
+            image = image.convert(mode)
+            pixels: npt.NDArray[Any] = np.asarray(
+                image if image.size == size else image.resize(size)
+            )
         except Exception as error:  # Pillow decodes lazily: a damaged image fails here
             raise FileError(
                 f"The image {os.fspath(path)!r} is damaged: {first_line(error)}."
             ) from error
-        pixels: npt.NDArray[Any] = np.asarray(image)
         return pixels
 
 

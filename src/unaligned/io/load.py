@@ -24,7 +24,7 @@ from ..engine.memory import available_memory
 from ..errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..rows.files import reading
 from ..rows.source import RowSource, require_rows
-from .base import Contents, Item, ReadOptions, Request, disk_size, natural_key, text_of
+from .base import Contents, Item, ReadOptions, Request, disk_size, listing, natural_key, text_of
 from .groups import chosen
 from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
 
@@ -190,7 +190,13 @@ def _datasets(
         if settings.group_by is not None:
             labels = contents.labels(settings.group_by)
             groups = split_groups(labels, settings.group_by)
-            tables = _tables_of_length(tables, labels.size, settings.group_by)
+            fitting = {key: item for key, item in tables.items() if item.shape[0] == labels.size}
+            if not fitting:
+                raise FileError(
+                    f"group_by={settings.group_by!r} has {labels.size} labels, and no array has "
+                    f"as many rows: {listing(tables)}."
+                )
+            tables = fitting
         request.require_memory(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
             values, names = _values(request, item), _feature_names(request, item)
@@ -203,16 +209,6 @@ def _datasets(
                     metadata=_metadata(request, key, {**group.metadata, **known}),
                     **rest,
                 )
-
-
-def _tables_of_length(tables: dict[str, Item], n_rows: int, group_by: str) -> dict[str, Item]:
-    fitting = {key: item for key, item in tables.items() if item.shape[0] == n_rows}
-    if not fitting:
-        shown = ", ".join(f"{key!r} ({item})" for key, item in tables.items())
-        raise FileError(
-            f"group_by={group_by!r} has {n_rows} labels, and no array has as many rows: {shown}."
-        )
-    return fitting
 
 
 class _Group(NamedTuple):
