@@ -10,8 +10,7 @@ from scipy import sparse
 import unaligned as ua
 from unaligned import cost, defaults
 from unaligned.cost import PROBE_ROWS, predict_rank
-from unaligned.data.mesh import Mesh
-from unaligned.data.shapes import torus2, torus3, torus_angles
+from unaligned.data.shapes import Mesh, torus2, torus3, torus_angles
 from unaligned.errors import DegenerateDataError, InputError, InputTypeError, OptionError
 from unaligned.spectra import pipeline as compute
 

@@ -16,7 +16,7 @@ from . import _check, _settings
 from ._format import amount, duration
 from .comparison import prepare
 from .data.dataset import Dataset
-from .data.mesh import Mesh
+from .data.shapes import Mesh
 from .defaults import GAMMA, TOL
 from .engine import one_blas
 from .engine.memory import storage_for

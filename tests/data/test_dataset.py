@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import unaligned as ua
 from unaligned.cli import app
-from unaligned.data import validate
+from unaligned.data import values as conversion
 from unaligned.errors import DataWarning, InputError, InputTypeError
 from unaligned.rows import source as sources
 from unaligned.rows.files import NpyRows
@@ -33,14 +33,14 @@ def changed(matrix, index, value):
         ({"kind": "spd"}, r"must be square; its shape is \(20, 3\).*kind='points'"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, message):
+def test_wrong_arguments_raise(arguments, message):
     with pytest.raises(InputError, match=message):
         ua.Dataset(POINTS, **arguments)
 
 
 @pytest.mark.parametrize("kind", ["distances", "affinity", "spd", "graph"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint8])
-def test_asymmetry_is_refused_in_every_kind_and_dtype(kind, dtype):
+def test_asymmetric_matrix_raises(kind, dtype):
     broken = changed(SYMMETRIC, (0, 1), 3.0).astype(dtype)
     with pytest.raises(InputError, match=r"must be symmetric.*by up to 2. Symmetrise it"):
         ua.Dataset(broken, kind=kind, name="broken")
@@ -52,16 +52,16 @@ def test_asymmetry_is_refused_in_every_kind_and_dtype(kind, dtype):
         (-SYMMETRIC, "distances", r"must not be negative; the smallest entry is -4"),
         (-SYMMETRIC, "affinity", r"must not be negative"),
         (SYMMETRIC + 1.0, "distances", r"zero diagonal; the largest entry there is 1.*affinity"),
-        (changed(SYMMETRIC, (2, 2), np.nan), "distances", r"leave those rows and columns out"),
+        (changed(SYMMETRIC, (2, 2), np.nan), "distances", r"remove those rows and columns"),
     ],
 )
-def test_matrices_of_the_wrong_sign_are_refused(values, kind, message):
+def test_wrong_sign_diagonal_or_nan_of_a_matrix_raises(values, kind, message):
     with pytest.raises(InputError, match=message):
         ua.Dataset(values, kind=kind, nan_policy="omit")
 
 
 @pytest.mark.parametrize(("dtype", "noise"), [(np.float64, 1e-10), (np.float32, 1e-6)])
-def test_rounding_of_the_dtype_is_no_asymmetry(dtype, noise):
+def test_rounding_is_not_asymmetry(dtype, noise):
     rounded = changed(SYMMETRIC, (0, 1), 1.0 + noise)
     assert rounded.astype(dtype)[0, 1] != rounded.astype(dtype)[1, 0]
     ua.Dataset(rounded.astype(dtype), kind="distances")
@@ -71,18 +71,18 @@ def test_rounding_of_the_dtype_is_no_asymmetry(dtype, noise):
         )
 
 
-def test_a_matrix_of_booleans_is_a_matrix():
+def test_matrix_may_be_boolean():
     dataset = ua.Dataset(np.eye(4, dtype=bool), kind="spd")
     assert np.array_equal(ua.signature(dataset, gamma=1.0).eigenvalues, np.ones(4))
 
 
-def test_a_sparse_spd_matrix_equals_the_dense_one():
+def test_sparse_spd_matrix_equals_the_dense_one():
     matrix = np.diag([3.0, 2.0, 1.0, 0.5])
     dense, thin = ua.Dataset(matrix, "spd"), ua.Dataset(sparse.csr_array(matrix), "spd")
     assert np.array_equal(ua.signature(thin).values, ua.signature(dense).values)
 
 
-def test_indefinite_spd_is_refused():
+def test_indefinite_spd_matrix_raises():
     matrix = np.diag([1.0, -0.5])
     with pytest.raises(
         InputError, match=r"'bad' of kind 'spd' has negative eigenvalues.*affinity"
@@ -90,13 +90,13 @@ def test_indefinite_spd_is_refused():
         ua.signature(ua.Dataset(matrix, kind="spd", name="bad"))
 
 
-def test_preprocessing_belongs_to_points_only():
-    with pytest.raises(InputError, match=r"preprocess=\('log1p',\) works on kind 'points'"):
+def test_preprocessing_needs_points():
+    with pytest.raises(InputError, match=r"preprocess=\('log1p',\) needs kind 'points'"):
         ua.Dataset(SYMMETRIC, kind="distances", preprocess="log1p")
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_rows_with_missing_values_are_dropped_on_request_and_counted(make):
+def test_omit_drops_and_counts_rows_with_missing_values(make):
     values = changed(changed(POINTS, (3, 1), np.nan), (7, 0), np.inf)
     with pytest.warns(DataWarning, match="dataset 'a': dropped 2 of 20 rows") as caught:
         dataset = ua.Dataset(make(values), name="a", nan_policy="omit")
@@ -110,12 +110,12 @@ def test_rows_with_missing_values_are_dropped_on_request_and_counted(make):
     assert copy.n_dropped == 2
 
 
-def test_nothing_left_after_dropping_is_an_error():
-    with pytest.raises(InputError, match=r"in every row, so nan_policy='omit' leaves nothing"):
+def test_omit_raises_if_no_rows_are_left():
+    with pytest.raises(InputError, match=r"in every row, so nan_policy='omit' leaves no rows"):
         ua.Dataset(np.full((3, 2), np.nan), nan_policy="omit")
 
 
-def test_nan_policy_reaches_every_verb():
+def test_nan_policy_is_an_option_of_every_function():
     broken = changed(POINTS, (0, 0), np.nan)
     kept = POINTS[1:]
     with pytest.warns(DataWarning, match="dropped 1 of 20"):
@@ -126,7 +126,7 @@ def test_nan_policy_reaches_every_verb():
         ua.compare({"x": broken}, nan_policy="omit")
 
 
-def test_fingerprints_differ_where_data_differ():
+def test_different_data_have_different_fingerprints():
     square = SYMMETRIC
     prints = [
         ua.Dataset(square).fingerprint,
@@ -139,7 +139,7 @@ def test_fingerprints_differ_where_data_differ():
     assert ua.Dataset(-0.0 * square).fingerprint == ua.Dataset(0.0 * square).fingerprint
 
 
-def test_identities_agree_where_values_and_steps_do():
+def test_equal_values_and_steps_have_equal_identities():
     gaps = changed(POINTS, slice(3, 9), 0.0)
     for values in (POINTS, gaps):
         parts = sparse.csr_array(values), sparse.coo_matrix(values), sources.ArrayRows(values)
@@ -157,7 +157,7 @@ def test_identities_agree_where_values_and_steps_do():
     assert ua.Dataset(POINTS).identity != POINTS.tobytes()
 
 
-def test_data_is_hashed_only_where_first_rows_agree():
+def test_identity_hashes_values_only_if_first_rows_agree():
     far, near = changed(POINTS, (0, 0), 7.0), changed(POINTS, (-1, 0), 7.0)
     for values, hashed in ((far, False), (near, True)):
         pair = ua.Dataset(POINTS), ua.Dataset(values)
@@ -165,13 +165,13 @@ def test_data_is_hashed_only_where_first_rows_agree():
         assert ("fingerprint" in vars(pair[0])) is hashed
 
 
-def test_the_name_and_the_steps_do_not_change_the_fingerprint():
+def test_fingerprint_does_not_depend_on_name_and_steps():
     plain = ua.Dataset(POINTS)
     assert ua.Dataset(POINTS, name="é", preprocess="standardize").fingerprint == plain.fingerprint
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 20, 99])
-def test_blocks_are_the_rows(n_rows):
+def test_blocks_contain_all_rows(n_rows):
     for values in (POINTS, sparse.csr_array(POINTS)):
         blocks = list(ua.Dataset(values).blocks(n_rows))
         assert np.array_equal(np.vstack(blocks), POINTS)
@@ -179,7 +179,7 @@ def test_blocks_are_the_rows(n_rows):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_subsample_keeps_rows_in_order(seed):
+def test_subsample_keeps_the_order_of_rows(seed):
     ordered = np.arange(50.0)[:, None]
     drawn = ua.Dataset(ordered).subsample(20, np.random.default_rng(seed)).values.ravel()
     assert np.all(np.diff(drawn) > 0)
@@ -188,13 +188,13 @@ def test_a_subsample_keeps_rows_in_order(seed):
     assert np.array_equal(part, np.abs(np.subtract.outer(drawn, drawn)))
 
 
-def test_constant_columns_change_nothing():
+def test_constant_columns_leave_signature_unchanged():
     padded = np.column_stack([POINTS, np.full(20, 7.25)])
     expected = ua.signature(POINTS, n_eigenvalues=10).values
     assert np.allclose(ua.signature(padded, n_eigenvalues=10).values, expected, atol=1e-10)
 
 
-def test_repr_says_what_it_is():
+def test_repr_shows_name_kind_shape_and_steps():
     dataset = ua.Dataset(POINTS, name="näme", preprocess=["standardize"])
     assert repr(dataset) == "Dataset('näme', points, 20 × 3, preprocess=['standardize'])"
 
@@ -204,7 +204,7 @@ def test_preprocess_must_be_steps():
         ua.Dataset(POINTS, preprocess=5)
 
 
-def test_sparse_values_that_are_standardized_are_other_data_than_dense_ones():
+def test_standardized_sparse_values_differ_from_dense_ones():
     pair = [
         ua.Dataset(make(POINTS), preprocess="standardize") for make in (np.array, sparse.csr_array)
     ]
@@ -212,7 +212,7 @@ def test_sparse_values_that_are_standardized_are_other_data_than_dense_ones():
     assert pair[0].fingerprint != pair[1].fingerprint
 
 
-def test_a_sparse_matrix_of_large_shape_is_hashed_by_blocks():
+def test_wide_sparse_matrix_is_hashed_by_blocks():
     import tracemalloc
 
     wide = sparse.random_array((3000, 20_000), density=1e-4, rng=np.random.default_rng(0))
@@ -224,7 +224,7 @@ def test_a_sparse_matrix_of_large_shape_is_hashed_by_blocks():
     assert peak < 8 * 3000 * 20_000 / 4  # a quarter of the dense matrix
 
 
-def test_a_sparse_matrix_too_large_to_fill_in_is_hashed_by_what_it_stores():
+def test_huge_sparse_matrix_is_hashed_by_its_stored_entries():
     where = np.array([0, 10**6]), np.array([5, 10**6])
     values = np.array([1.0, 2.0])
     one, other = (sparse.coo_array((v, where), shape=(10**6 + 1,) * 2) for v in (values, -values))
@@ -233,7 +233,7 @@ def test_a_sparse_matrix_too_large_to_fill_in_is_hashed_by_what_it_stores():
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix])
-def test_sparse_distances_are_refused_for_every_distance(make):
+def test_sparse_distances_raise(make):
     matrix = make(np.triu(np.ones((5, 5)), 4) + np.tril(np.ones((5, 5)), -4))
     with pytest.raises(
         InputTypeError, match=r"'x' of kind 'distances' is a csr_array .*not stored.*dense matrix"
@@ -242,7 +242,7 @@ def test_sparse_distances_are_refused_for_every_distance(make):
     assert ua.Dataset(matrix, kind="graph").kind == "graph"
 
 
-def test_feature_names_are_kept_and_checked():
+def test_feature_names_are_validated_and_kept():
     named = ua.Dataset(POINTS[:, :2], feature_names=["a", "b"])
     assert named.feature_names == ("a", "b")
     assert named.with_options(name="x").feature_names == ("a", "b")
@@ -253,12 +253,12 @@ def test_feature_names_are_kept_and_checked():
     assert drawn in (("a", "b"), ("a", "c"), ("b", "c"))
     for wrong in (["a"], ["a", 1]):
         with pytest.raises(
-            InputError, match=r"feature_names must be 2 words, one for each column"
+            InputError, match=r"feature_names must be 2 strings, one for each column"
         ):
             ua.Dataset(POINTS[:, :2], feature_names=wrong)
 
 
-def test_sample_names_are_kept_and_checked():
+def test_sample_names_are_validated_and_kept():
     words = [f"s{i}" for i in range(len(POINTS))]
     named = ua.Dataset(POINTS, sample_names=words)
     assert named.sample_names == tuple(words) == named.facts.sample_names
@@ -267,20 +267,20 @@ def test_sample_names_are_kept_and_checked():
     assert named.identity == ua.Dataset(POINTS).identity
     for wrong in (["a"], [*words[1:], 1]):
         with pytest.raises(
-            InputError, match=rf"sample_names must be {len(POINTS)} words, one for each row of"
+            InputError, match=rf"sample_names must be {len(POINTS)} strings, one for each row of"
         ):
             ua.Dataset(POINTS, sample_names=wrong)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_sample_names_follow_the_rows_that_are_drawn(seed):
+def test_subsample_keeps_the_names_of_its_rows(seed):
     words = [f"s{i}" for i in range(len(POINTS))]
     part = ua.Dataset(POINTS, sample_names=words).subsample(5, np.random.default_rng(seed))
     for name, row in zip(part.sample_names, part.values, strict=True):
         assert np.array_equal(row, POINTS[int(name[1:])])
 
 
-def test_of_rows_that_were_dropped_no_names_are_left():
+def test_dropping_rows_drops_sample_names():
     points = POINTS.copy()
     points[2] = np.nan
     words = [f"s{i}" for i in range(len(POINTS))]
@@ -291,7 +291,7 @@ def test_of_rows_that_were_dropped_no_names_are_left():
 
 
 @pytest.mark.parametrize("kind", ["spd", "affinity", "graph", "distances"])
-def test_rows_of_a_square_matrix_are_called_as_its_columns(kind):
+def test_rows_of_a_square_matrix_have_the_names_of_its_columns(kind):
     matrix = np.ones((6, 6)) - np.eye(6) * (kind == "distances")
     columns, rows = tuple("abcdef"), tuple("uvwxyz")
     assert ua.Dataset(matrix, kind=kind, feature_names=columns).sample_names == columns
@@ -316,7 +316,7 @@ def scans(monkeypatch):
 
         monkeypatch.setattr(owner, name, scan)
 
-    counted(validate, "rows_not_finite")
+    counted(conversion, "rows_not_finite")
     counted(ua.Dataset, "blocks")
     counted(ua.Dataset, "prepared")
     return seen
@@ -355,7 +355,7 @@ def test_lazy_file_is_read_twice_to_check_hash_and_compute(tmp_path, monkeypatch
     assert sum(n_read) == 2 * len(POINTS)
 
 
-def test_renaming_keeps_the_fingerprint_and_new_steps_do_not(scans):
+def test_renaming_keeps_the_cached_fingerprint(scans):
     thin = ua.Dataset(sparse.csr_array(POINTS))
     thin.fingerprint  # noqa: B018
     assert thin.with_options(name="x").fingerprint == thin.fingerprint

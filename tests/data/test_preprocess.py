@@ -1,4 +1,4 @@
-"""Preprocessing steps: words with one spelling, each the well-known thing, in the order given."""
+"""Preprocessing steps: canonical names, and agreement with scikit-learn."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ REFERENCES = {
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("step", REFERENCES)
-def test_each_step_equals_its_reference_dense_and_sparse(step, seed):
+def test_steps_equal_their_references(step, seed):
     table = counts(seed)
     expected = REFERENCES[step](table)
     found = apply_steps(table, (step,))
@@ -53,7 +53,7 @@ def test_each_step_equals_its_reference_dense_and_sparse(step, seed):
 
 @pytest.mark.parametrize("n_components", [1, 5, 12])
 @pytest.mark.parametrize("seed", range(3))
-def test_pca_equals_scikit_learn_up_to_signs_dense_and_sparse(n_components, seed):
+def test_pca_equals_scikit_learn_up_to_signs(n_components, seed):
     table = counts(seed)
     expected = PCA(n_components, svd_solver="full").fit_transform(table)
     for values in (table, sparse.csr_array(table)):
@@ -61,7 +61,7 @@ def test_pca_equals_scikit_learn_up_to_signs_dense_and_sparse(n_components, seed
         assert np.allclose(np.abs(found), np.abs(expected), atol=1e-8)
 
 
-def test_pca_keeps_all_components_of_a_wide_sparse_table():
+def test_full_pca_of_a_wide_sparse_table_keeps_distances():
     wide = sparse.random_array((20, 3100), density=0.02, rng=0, format="csr")
     scores = apply_steps(wide, ("pca:20",))
     squared = ((scores[:, None] - scores[None]) ** 2).sum(axis=-1)
@@ -89,7 +89,7 @@ def test_pca_keeps_all_components_of_a_wide_sparse_table():
         (iter(["log1p"]), ("log1p",)),
     ],
 )
-def test_steps_have_one_canonical_form(steps, canonical):
+def test_steps_have_a_canonical_form(steps, canonical):
     assert parse_steps(steps) == canonical
     assert parse_steps(canonical) == canonical
 
@@ -99,8 +99,8 @@ def test_steps_have_one_canonical_form(steps, canonical):
     [
         ("lgo1p", InputError, r"'lgo1p' is not known. Did you mean 'log1p'\?"),
         ("", InputError, r"preprocess step='' is not known. Choose one of: normalize_total"),
-        ("pca", InputError, r"'pca' needs a number: write 'pca:50'"),
-        ("arcsinh", InputError, r"needs a number: write 'arcsinh:150' \(flow\)"),
+        ("pca", InputError, r"'pca' needs a number, as in 'pca:50'"),
+        ("arcsinh", InputError, r"needs a number, as in 'arcsinh:150' \(flow\)"),
         ("log1p:3", InputError, r"'log1p' takes no number; 3.0 was given"),
         ("pca:", InputError, r"'' is not a number. Write it as 'pca:50'"),
         ("pca:many", InputError, r"'many' is not a number"),
@@ -109,14 +109,14 @@ def test_steps_have_one_canonical_form(steps, canonical):
         ("pca:inf", InputError, r"'pca'=inf must be finite"),
         ("arcsinh:nan", InputError, r"'arcsinh'=nan must be finite"),
         ("arcsinh:-5", InputError, r"'arcsinh'=-5.0 must be above 0"),
-        (("pca", None), InputTypeError, r"'pca'=None must be a number, not NoneType"),
+        (("pca", None), InputError, r"'pca' needs a number, as in 'pca:50'"),
         (("pca", [5]), InputTypeError, r"'pca'=\[5\] must be a number"),
         (("pca", True), InputTypeError, r"'pca'=True must be a number, not bool"),
-        ([5], InputTypeError, r"step 5 must be a word"),
+        ([5], InputTypeError, r"step 5 must be text"),
         (5, InputTypeError, r"preprocess=5 must be a list of steps"),
     ],
 )
-def test_wrong_steps_are_refused_with_the_right_spelling(steps, error, message):
+def test_wrong_steps_raise_with_the_correct_form(steps, error, message):
     with pytest.raises(error, match=message):
         parse_steps(steps)
 
@@ -130,12 +130,12 @@ def test_wrong_steps_are_refused_with_the_right_spelling(steps, error, message):
     ],
 )
 @pytest.mark.parametrize("make", [np.array, sparse.csr_array])
-def test_data_that_a_step_cannot_take_is_refused(steps, message, make):
+def test_invalid_data_for_a_step_raises(steps, message, make):
     with pytest.raises(InputError, match=message):
         ua.signature(make([[1.0, 2.0], [-3.0, 0.0], [4.0, 5.0]]), preprocess=steps)
 
 
-def test_the_order_of_steps_matters_and_is_kept():
+def test_steps_run_in_order():
     table = counts(0)
     forward, backward = ("normalize_total", "log1p"), ("log1p", "normalize_total")
     assert np.allclose(apply_steps(table, forward), np.log1p(unit_total(table)))
@@ -150,7 +150,7 @@ def test_the_order_of_steps_matters_and_is_kept():
         ua.distance(first, second)
 
 
-def test_preprocessing_here_equals_preprocessing_before():
+def test_preprocess_option_equals_preprocessed_data():
     table = counts(1)
     here = ua.signature(table, n_eigenvalues=9, preprocess=["normalize_total", "log1p"])
     before = ua.signature(np.log1p(unit_total(table)), n_eigenvalues=9)
@@ -164,6 +164,6 @@ def test_preprocessing_here_equals_preprocessing_before():
 @pytest.mark.parametrize(
     ("steps", "second"), [((), 1.00), (("normalize_total", "log1p"), 0.10)], ids=["raw", "log"]
 )
-def test_raw_counts_hide_the_geometry_of_klein_and_logs_show_it(steps, second, klein):
+def test_second_eigenvalue_of_klein_counts_needs_logs(steps, second, klein):
     signature = ua.signature(klein, n_eigenvalues=5, preprocess=steps)
     assert signature.eigenvalues[1] == pytest.approx(second, abs=0.01)

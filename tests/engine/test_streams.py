@@ -25,7 +25,7 @@ WIDE = POINTS @ np.random.default_rng(0).normal(size=(4, 40))  # products, not d
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
     monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
-    monkeypatch.setattr(sources, "BLOCK_BYTES", 1 << 16)  # several parts
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 1 << 16)  # several chunks
 
 
 def npy(folder, points):
@@ -113,7 +113,7 @@ class Shrinking:
 @pytest.mark.parametrize("place", ["processes", "client"])
 def test_rows_that_are_lost_on_a_later_pass_are_noticed_everywhere(place, lost, request):
     engine = request.getfixturevalue(place) if place == "client" else place
-    message = "gave 5000 rows, and 6000 before" if lost == "block" else "must have 4 columns"
+    message = "returned 5000 rows, but 6000 before" if lost == "block" else "must have 4 columns"
     with pytest.raises(InputError, match=message):
         signature(Shrinking(lost), bandwidth=300.0, engine=engine)
 

@@ -7,7 +7,7 @@ import pytest
 
 import unaligned as ua
 from reference import diffusion_of_points, eigenvalues
-from unaligned.data.mesh import Mesh
+from unaligned.data.shapes import Mesh
 from unaligned.errors import DegenerateDataError, InputError, MissingExtraError, NotApplicableError
 
 SEEDS = range(4)

@@ -1,4 +1,4 @@
-"""Passes over rows: the same rows every time or an error, and work for every worker."""
+"""Passes over rows: changed rows raise, and every worker gets several jobs."""
 
 from functools import partial
 
@@ -7,18 +7,17 @@ import pytest
 
 from unaligned.engine import Engine, Threads
 from unaligned.errors import InputError, InputTypeError
-from unaligned.io.groups import ChosenRows
 from unaligned.rows.files import NpyRows, as_source
-from unaligned.rows.reduce import Centre, RowPasses
+from unaligned.rows.reduce import RowPasses, numbers_from
 from unaligned.rows.source import ArrayRows, GeneratedRows
-from unaligned.rows.transforms import FiniteRows, MappedRows
+from unaligned.rows.transforms import ChosenRows, MappedRows
 
 AT = np.array([5.0, 1000.0])
 POINTS = AT + np.random.default_rng(0).normal(size=(30_000, 2))
 
 
-class Elsewhere(Engine):
-    """Does what engines elsewhere do with jobs, here, and notes their sizes."""
+class RemoteEngine(Engine):
+    """Runs jobs here as a remote engine would, and records their sizes."""
 
     remote = True
 
@@ -32,7 +31,7 @@ class Elsewhere(Engine):
             yield function(shared, item), []
 
 
-@pytest.fixture(params=[Threads, Elsewhere])
+@pytest.fixture(params=[Threads, RemoteEngine])
 def engine(request):
     return request.param(2)
 
@@ -45,8 +44,8 @@ def squares(rows, start, shared):
     return (rows**2).sum()
 
 
-class Changing:
-    """Blocks of 10,000 rows whose last one is changed from the second pass after the first on."""
+class ChangingBlocks:
+    """Blocks of 10,000 rows, of which the last one changes at the fourth call."""
 
     def __init__(self, change):
         self.change, self.calls = change, 0
@@ -67,52 +66,63 @@ def one_changed(rows):
 
 
 CHANGES = {
-    "lost rows": (lambda rows: rows[:100], r"gave 20100 rows, and 30000 before\. .* same rows"),
+    "lost rows": (
+        lambda rows: rows[:100],
+        r"returned 20100 rows, but 30000 before\. .* same rows",
+    ),
     "lost columns": (lambda rows: rows[:, :1], r"shape \(.*, 1\) after 20000 rows; .* 2 columns"),
     "text": (lambda rows: rows.astype(str), r"must hold real numbers; it holds text"),
     "one NaN": (
         lambda rows: np.where(rows == rows[-1, 0], np.nan, rows),
-        r"after 28\d{3} rows gave NaN or infinity, and none before\. .* same rows",
+        r"after 28\d{3} rows returned NaN or infinity, but none before\. .* same rows",
     ),
-    "infinity": (lambda rows: np.where(rows == rows[0], np.inf, rows), r"gave NaN or infinity"),
-    "drawn anew": (redrawn, r"gave other rows than before: the mean of column \d is .*, and was"),
-    "one row": (one_changed, r"gave other rows than before: the mean of column \d is .*, and was"),
+    "infinity": (
+        lambda rows: np.where(rows == rows[0], np.inf, rows),
+        r"returned NaN or infinity",
+    ),
+    "redrawn": (redrawn, r"returned other rows than before: the mean of column \d is .*, but was"),
+    "one row": (
+        one_changed,
+        r"returned other rows than before: the mean of column \d is .*, but was",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_rows_that_change_between_passes_are_refused(name, engine):
+def test_rows_that_change_between_passes_raise(name, engine):
     change, message = CHANGES[name]
-    source = GeneratedRows(Changing(change))
+    source = GeneratedRows(ChangingBlocks(change))
     passes = RowPasses(source, engine)
     assert passes.reduce(count, None) == 30_000
     with pytest.raises(InputTypeError if name == "text" else InputError, match=message):
         passes.reduce(count, None)
 
 
-def test_a_file_that_is_written_meanwhile_is_refused(engine, tmp_path):
+def test_file_written_between_passes_raises(engine, tmp_path):
     path = tmp_path / "points.npy"
     np.save(path, POINTS)
     passes = RowPasses(NpyRows(path), engine)
     np.save(path, np.vstack([POINTS[:-1], POINTS[:1]]))
-    with pytest.raises(InputError, match=r"NpyRows\(30000 × 2\) gave other rows than before"):
+    with pytest.raises(InputError, match=r"NpyRows\(30000 × 2\) returned other rows than before"):
         passes.reduce(count, None)
 
 
-def test_preprocessed_rows_that_change_are_refused(engine):
-    source = MappedRows(GeneratedRows(Changing(redrawn)), partial(np.multiply, 2.0))
-    passes = RowPasses(source, engine, Centre(2.0 * POINTS.mean(axis=0), 2010.0))
-    for _ in range(2):
-        assert passes.reduce(count, None) == 30_000
-    with pytest.raises(InputError, match=r"MappedRows.* gave other rows than before"):
+def test_preprocessed_rows_that_change_raise(engine):
+    source = MappedRows(GeneratedRows(ChangingBlocks(redrawn)), partial(np.multiply, 2.0))
+    passes = RowPasses(source, engine)
+    np.testing.assert_allclose(passes.mean, 2.0 * POINTS.mean(axis=0))
+    assert passes.reduce(count, None) == 30_000
+    with pytest.raises(InputError, match=r"MappedRows.* returned other rows than before"):
         passes.reduce(count, None)
 
 
-def test_single_rows_that_turn_to_nan_are_refused():
-    passes = RowPasses(GeneratedRows(Changing(lambda rows: rows * np.nan)))
+def test_taken_rows_that_become_nan_raise():
+    passes = RowPasses(GeneratedRows(ChangingBlocks(lambda rows: rows * np.nan)))
     wanted = [29_999, 3]
     np.testing.assert_allclose(passes.take(wanted), POINTS[wanted] - POINTS.mean(axis=0))
-    with pytest.raises(InputError, match=r"GeneratedRows.* gave NaN or infinity, and none before"):
+    with pytest.raises(
+        InputError, match=r"GeneratedRows.* returned NaN or infinity, but none before"
+    ):
         passes.take(wanted)
 
 
@@ -127,35 +137,35 @@ def test_single_rows_that_turn_to_nan_are_refused():
     ],
     ids=["constant", "scales", "outliers far away", "binary", "zero"],
 )
-def test_rounding_is_no_change(values, engine):
+def test_rounding_is_not_a_change(values, engine):
     assert RowPasses(ArrayRows(values), engine).reduce(count, None) == 50_000
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 8])
-def test_every_worker_has_several_jobs_and_the_pieces_are_the_same(n_workers):
+def test_every_worker_gets_several_jobs_of_the_same_tiles(n_workers):
     values = np.random.default_rng(0).normal(size=(400_000, 3))
-    there, seen = Elsewhere(n_workers), []
+    there, seen = RemoteEngine(n_workers), []
 
-    def note(rows, start, shared):
+    def record(rows, start, shared):
         seen.append((start, rows.shape[0]))
         return 0
 
-    RowPasses(ArrayRows(values), Threads(1)).reduce(note, None)
+    RowPasses(ArrayRows(values), Threads(1)).reduce(record, None)
     here, seen[:] = sorted(seen), []
-    RowPasses(ArrayRows(values), there).reduce(note, None)
+    RowPasses(ArrayRows(values), there).reduce(record, None)
     assert seen == here
     assert 3 * n_workers <= len(there.sizes) <= 4 * n_workers + 1
     assert len(set(there.sizes[:-1])) == 1
 
 
-def test_a_large_block_of_a_function_is_shared_out():
-    there = Elsewhere(4)
+def test_large_block_of_a_generator_is_divided_into_jobs():
+    there = RemoteEngine(4)
     found = RowPasses(GeneratedRows(lambda: iter([POINTS])), there).reduce(squares, None)
     assert found == pytest.approx(((POINTS - POINTS.mean(axis=0)) ** 2).sum(), rel=1e-12)
     assert len(there.sizes) > 8
 
 
-def test_chunks_and_groups_without_rows_are_passed_over(engine):
+def test_empty_chunks_are_skipped(engine):
     dask = pytest.importorskip("dask.array")
     array = dask.from_array(POINTS, chunks=((15_000, 0, 14_999, 1, 0), (1, 1)))
     assert RowPasses(as_source(array), engine).reduce(count, None) == 30_000
@@ -163,4 +173,11 @@ def test_chunks_and_groups_without_rows_are_passed_over(engine):
     assert RowPasses(few, engine).reduce(count, None) == 10
     bad = POINTS.copy()
     bad[:20_000] = np.nan
-    assert RowPasses(FiniteRows(ArrayRows(bad)), engine).reduce(count, None) == 10_000
+    finite = ChosenRows(ArrayRows(bad), np.isfinite(bad).all(axis=1))
+    assert RowPasses(finite, engine).reduce(count, None) == 10_000
+
+
+@pytest.mark.parametrize("first", [0, 2, 1000])
+def test_random_numbers_of_a_row_do_not_depend_on_the_tile(first):
+    stream = numbers_from(3, 0, 1100)
+    np.testing.assert_array_equal(numbers_from(3, first, 100), stream[first : first + 100])

@@ -1,1 +1,1 @@
-"""Data in: datasets, preprocessing, shapes."""
+"""Datasets: values, preprocessing, and shapes."""

@@ -1,12 +1,14 @@
-"""Dataset: values of one kind, with a name and the preprocessing they ask for."""
+"""Dataset: values of one kind, with a name and preprocessing steps."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +18,27 @@ from .. import _check, defaults
 from ..errors import InputError
 from ..rows.files import as_source
 from ..rows.source import ArrayRows, RowSource, dense, is_large
-from ..rows.transforms import prepared_rows
-from .convert import feature_names_of, is_network, sample_names_of, to_values
+from ..rows.transforms import preprocessed_rows
 from .facts import Facts, Names, chosen_names
 from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
-from .validate import checked_names, require_symmetric, rows_per_block, without_missing
+from .values import (
+    drop_missing,
+    feature_names_of,
+    is_from,
+    require_symmetric,
+    sample_names_of,
+    to_values,
+)
 
-if TYPE_CHECKING:
-    pass
+KINDS = ("points", "distances", "affinity", "spd", "graph")
 
 
 @dataclass(frozen=True, eq=False)
 class Identity:
-    """The values and the preprocessing of a dataset, as a key of dicts.
+    """The values and the preprocessing of a dataset, as a dictionary key.
 
-    Only where glimpses agree are all values read for their fingerprint: most data differ in
-    their first row, and hashing all takes longer than some distances.
+    All values are hashed only if kind, shape and first row agree: hashing takes longer than
+    some distances.
     """
 
     dataset: Dataset
@@ -42,46 +49,43 @@ class Identity:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Identity):
             return NotImplemented
-        mine, yours = self.dataset, other.dataset
-        alike = (mine.glimpse, mine.preprocess) == (yours.glimpse, yours.preprocess)
-        return alike and (mine is yours or mine.fingerprint == yours.fingerprint)
-
-
-_FILLED_BYTES = 1 << 30
-KINDS = ("points", "distances", "affinity", "spd", "graph")
+        first, second = self.dataset, other.dataset
+        if (first.glimpse, first.preprocess) != (second.glimpse, second.preprocess):
+            return False
+        return first is second or first.fingerprint == second.fingerprint
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Values of one kind, a name, and how they are to be preprocessed.
+    """Values of one kind, with a name and preprocessing steps.
 
     Parameters
     ----------
     values
         For `points`, rows are samples: shape (n_samples, n_features). The other kinds are
-        square and symmetric. Anything array-like is taken: ndarray, memmap, SciPy sparse, a
-        pandas, polars or Arrow table, a torch tensor, whatever has `__array__`. Arrays are not
-        copied; do not change them afterwards. An HDF5 or Zarr array, a Dask array or a
-        `RowSource` stays where it is and is read by blocks (see `from_source`).
+        square and symmetric. Any array-like: ndarray, memmap, SciPy sparse, a pandas, polars or
+        Arrow table, a torch tensor, anything with `__array__`. Arrays are not copied; do not
+        change them afterwards. An HDF5, Zarr or Dask array or a `RowSource` is read by blocks
+        (see `from_source`).
     kind
         `points`; `distances` (a distance matrix); `affinity` (a similarity matrix); `spd` (a
-        symmetric positive semi-definite matrix, its eigenvalues taken as they are, such as a
-        covariance); `graph` (an adjacency matrix, or a networkx graph).
+        symmetric positive semi-definite matrix such as a covariance, whose eigenvalues are used
+        as they are); `graph` (an adjacency matrix, or a networkx graph).
     name
-        How results call it.
+        Name in results.
     metadata
-        Whatever should travel along; not used in any computation.
+        Any information about the dataset; not used in computations.
     preprocess
         Steps such as `["log1p", "pca:50"]`, points only; part of the recipe.
     nan_policy
-        `"raise"` refuses NaN and infinity; `"omit"` drops such rows and says how many.
+        `"raise"` raises on NaN and infinity; `"omit"` drops such rows with a warning.
     feature_names
-        What the columns are called; None takes the names that a table, or a file that is read
-        by blocks, has. Distances that need the same features refuse columns in another order.
+        Names of the columns; None uses those of a table or a file. Distances that need the same
+        features raise if the columns are in another order.
     sample_names
-        What the rows are called; None takes the index of a pandas table where it is text, and
-        for square kinds the names of the columns. Distances of paired rows refuse rows in
-        another order. Where rows were dropped there are none.
+        Names of the rows; None uses the index of a pandas table if it is text, and for square
+        kinds the names of the columns. Distances of paired rows raise if the rows are in
+        another order. Dropped if rows are dropped.
 
     Examples
     --------
@@ -102,22 +106,26 @@ class Dataset:
 
     def __post_init__(self) -> None:
         self._check_options()
-        if self.kind != "graph" and is_network(self.values):
+        if self.kind != "graph" and is_from(self.values, "networkx"):
             raise InputError(
-                f"{self.label} is a networkx graph, and kind={self.kind!r} is not. "
-                "Give it as Dataset(graph, kind='graph')."
+                f"{self.label} is a networkx graph, which needs kind='graph', not {self.kind!r}."
             )
         values = to_values(self.values, self.label)
         if isinstance(values, RowSource) and self.kind != "points":
             values = values.read()
-        features, samples = self._names(*values.shape)
-        values, dropped = without_missing(values, self.kind, self.label, self.nan_policy)
+        features = self._names("feature_names", feature_names_of, values.shape[1])
+        samples = self._names("sample_names", sample_names_of, values.shape[0])
+        if samples is None and self.kind != "points":
+            samples = features  # rows and columns of a square matrix are the same things
+        values, n_dropped = drop_missing(values, self.kind, self.label, self.nan_policy)
         if self.kind != "points":
             require_symmetric(values, self.kind, self.label)
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "n_dropped", dropped)
-        object.__setattr__(self, "feature_names", features)
-        object.__setattr__(self, "sample_names", None if dropped else samples)
+        vars(self).update(
+            values=values,
+            n_dropped=n_dropped,
+            feature_names=features,
+            sample_names=None if n_dropped else samples,
+        )
 
     def _check_options(self) -> None:
         _check.one_of("kind", self.kind, KINDS)
@@ -127,18 +135,24 @@ class Dataset:
         object.__setattr__(self, "preprocess", parse_steps(self.preprocess))
         if self.preprocess and self.kind != "points":
             raise InputError(
-                f"preprocess={self.preprocess!r} works on kind 'points', not {self.kind!r}."
+                f"preprocess={self.preprocess!r} needs kind 'points', not {self.kind!r}."
             )
 
-    def _names(self, n_samples: int, n_features: int) -> tuple[Names, Names]:
-        """Return the names of columns and of rows: those given, or those that the values have."""
-        features, samples = self.feature_names, self.sample_names
-        features = feature_names_of(self.values) if features is None else features
-        samples = sample_names_of(self.values) if samples is None else samples
-        features = checked_names("feature_names", features, n_features, "column", self.label)
-        samples = checked_names("sample_names", samples, n_samples, "row", self.label)
-        # Row i of a square matrix is what its column i is.
-        return features, features if samples is None and self.kind != "points" else samples
+    def _names(self, argument: str, names_of: Callable[[Any], Names], number: int) -> Names:
+        """Return the names of columns or rows: those given, or those of the values."""
+        names = getattr(self, argument)
+        if names is None:
+            names = names_of(self.values)
+        if names is None:
+            return None
+        names = tuple(names)
+        if len(names) != number or not all(isinstance(name, str) for name in names):
+            what = "column" if argument == "feature_names" else "row"
+            raise InputError(
+                f"{argument} must be {number} strings, one for each {what} of {self.label}, not "
+                f"{len(names)} starting with {names[:3]}. Pass None for no names."
+            )
+        return tuple(map(str, names))
 
     @staticmethod
     def from_source(
@@ -149,7 +163,7 @@ class Dataset:
         nan_policy: str = "raise",
         metadata: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Return a dataset of points that stay where they are and are read by blocks.
+        """Return a dataset of points that are read by blocks.
 
         Parameters
         ----------
@@ -168,6 +182,10 @@ class Dataset:
         >>> Dataset.from_source(blocks, name="drawn")
         Dataset('drawn', points, 500 × 3)
         """
+        if isinstance(source, (str, os.PathLike)) and os.fspath(source).lower().endswith(".h5ad"):
+            from ..io.load import h5ad_rows  # upward, for convenience only
+
+            source = h5ad_rows(Path(source))
         return Dataset(
             as_source(source),
             name=name,
@@ -178,7 +196,7 @@ class Dataset:
 
     @property
     def is_lazy(self) -> bool:
-        """Whether the rows are elsewhere, to be read by blocks."""
+        """Whether the values are not in memory but read by blocks."""
         return isinstance(self.values, RowSource)
 
     @property
@@ -194,7 +212,7 @@ class Dataset:
 
     @property
     def label(self) -> str:
-        """What messages call it: dataset 'liver', or the dataset where it has no name."""
+        """Name in messages: "dataset 'liver'", or "the dataset" without a name."""
         return "the dataset" if self.name is None else f"dataset {self.name!r}"
 
     @property
@@ -209,94 +227,74 @@ class Dataset:
 
     @property
     def facts(self) -> Facts:
-        """What decides whether a distance applies, without the values."""
-        return Facts(
-            self.label,
-            self.kind,
-            self.n_samples,
-            self.n_features,
-            self.preprocess,
-            self.n_dropped,
-            self.feature_names,
-            self.sample_names,
-        )
+        """Everything but the values that decides whether a distance applies."""
+        return Facts(**{name: getattr(self, name) for name in Facts._fields})
 
     def prepared(self) -> Values:
-        """Return the values as float64 with the preprocessing done: ndarray, or CSR if sparse."""
-        if isinstance(self.values, RowSource):
-            return apply_steps(self.values.read(), self.preprocess)
-        values = self.values.astype(np.float64, copy=False)
+        """Return the preprocessed values as float64: an ndarray, or CSR if sparse."""
+        values = self.values.read() if self.is_lazy else self.values.astype(np.float64, copy=False)
         if not sparse.issparse(values):
-            values = np.asarray(values)  # a memmap is read here, and here only
+            values = np.asarray(values)  # reads a memmap
         return apply_steps(values, self.preprocess)
 
     def prepared_source(self) -> RowSource:
-        """Return the points with the preprocessing done, to be read by blocks.
+        """Return the preprocessed points as a source that is read by blocks.
 
-        Steps that must know all rows (`standardize`, `pca`) learn what they need in a pass over
-        the blocks of a source; values that are in memory are preprocessed there.
+        Steps that are fitted to all rows (`standardize`, `pca`) take one pass over the blocks of
+        a source each; values in memory are preprocessed there.
         """
-        if isinstance(self.values, RowSource):
-            return prepared_rows(self.values, self.preprocess)
-        if not any(map(is_fitted, self.preprocess)):
-            return prepared_rows(ArrayRows(self.values), self.preprocess)
-        return ArrayRows(self.prepared())
+        if not self.is_lazy and any(map(is_fitted, self.preprocess)):
+            return ArrayRows(self.prepared())
+        return preprocessed_rows(self._source, self.preprocess)
+
+    @property
+    def _source(self) -> RowSource:
+        source: RowSource = self.values if self.is_lazy else ArrayRows(self.values)
+        return source
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-        """Yield the raw rows, `n_rows` at a time (about 32 MiB where None), sparse ones dense."""
-        n_rows = n_rows or rows_per_block(self.n_features)
-        if isinstance(self.values, RowSource):
-            yield from self.values.blocks(n_rows)
-            return
-        for start in range(0, self.n_samples, n_rows):
-            yield dense(self.values[start : start + n_rows])
+        """Yield the raw rows by dense blocks of at most `n_rows`; None is about 32 MiB."""
+        return self._source.blocks(n_rows or max(1, (1 << 25) // (8 * self.n_features)))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of kind and values; the same for any memory order and any exact dtype.
+        """A hash of kind and values, the same for any memory order and any exact dtype.
 
-        Sparse values have that of the same values filled in, unless these are more than 1 GiB.
+        A sparse matrix has that of the same dense matrix, unless that takes more than 1 GiB.
         """
-        if isinstance(self.values, RowSource):
-            return self.values.summary.digest
-        digest = hashlib.blake2b(self._head, digest_size=16)
-        for piece in self._hashed():
-            digest.update(np.ascontiguousarray(piece).data)
+        if self.is_lazy:
+            return str(self.values.summary.digest)
+        head = f"{self.kind}:{self.values.shape}{':uncentred' * self._uncentred}"
+        digest = hashlib.blake2b(head.encode(), digest_size=16)
+        arrays: Iterable[npt.NDArray[Any]] = self.blocks()
+        if sparse.issparse(self.values) and 8 * self.n_samples * self.n_features > 1 << 30:
+            for index in (self.values.indptr, self.values.indices):
+                digest.update(index.astype(np.int64).data)
+            arrays = [self.values.data]
+        for array in arrays:
+            values = array.astype(np.float64) + 0.0  # no -0.0
+            digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
-
-    def _hashed(self) -> Iterator[npt.NDArray[Any]]:
-        if sparse.issparse(self.values) and 8 * self.n_samples * self.n_features > _FILLED_BYTES:
-            yield self.values.indptr.astype(np.int64)  # hashing the zeros would take long
-            yield self.values.indices.astype(np.int64)
-            yield self.values.data.astype(np.float64) + 0.0  # no -0.0
-            return
-        for block in self.blocks():
-            yield block.astype(np.float64) + 0.0
 
     @cached_property
     def glimpse(self) -> tuple[Hashable, ...]:
-        """The kind, the shape and the first row: where these differ, so do fingerprints."""
-        lazy = isinstance(self.values, RowSource)
-        first = self.values.summary.first if lazy else dense(self.values[:1])
+        """The kind, the shape and the first row: fingerprints differ if these do."""
+        first = self.values.summary.first if self.is_lazy else dense(self.values[:1])
         first = first.astype(np.float64) + 0.0  # no -0.0
         return self.kind, self.values.shape, self._uncentred, first.tobytes()
 
     @property
-    def _head(self) -> bytes:
-        return f"{self.kind}:{self.values.shape}{':uncentred' * self._uncentred}".encode()
-
-    @property
     def _uncentred(self) -> bool:
-        """Whether sparse values are standardized, without centring: other data comes out."""
+        """Whether the values are sparse and standardized, which does not centre them."""
         return "standardize" in self.preprocess and sparse.issparse(self.values)
 
     @property
     def identity(self) -> Identity:
-        """What two datasets of the same values and preprocessing share, a key of dicts."""
+        """A key that is equal for datasets of the same values and preprocessing."""
         return Identity(self)
 
     def generator(self, seed: int) -> np.random.Generator:
-        """Return the generator that belongs to this data under a root seed."""
+        """Return the random generator of this data under a root seed."""
         return np.random.default_rng([seed, int(self.fingerprint, 16)])
 
     def with_options(

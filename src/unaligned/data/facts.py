@@ -1,4 +1,4 @@
-"""What is known of a dataset without its values."""
+"""What is known of a dataset without its values. Imports nothing heavy: the shell needs it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 Names: TypeAlias = tuple[str, ...] | None
 
 
-def column_names(found: Iterable[Any] | None) -> Names:
-    """Return names of columns, or None where they are not all named.
+def column_names(names: Iterable[Any] | None) -> Names:
+    """Return names of columns, or None unless every one is non-empty text.
 
-    Every name must be text and not empty. Numbers counted from 0, which pandas and AnnData write
-    where there are no names, are none. A name may occur twice, as symbols of genes do: the order
-    of the others still tells whether two tables agree. Equal names of many files are in memory
-    once.
+    Numbers counted from 0, which pandas and AnnData write in place of names, give None. Names
+    may repeat, as gene symbols do. Strings are interned, so that equal names of many files are
+    in memory once.
 
     Examples
     --------
@@ -24,50 +23,29 @@ def column_names(found: Iterable[Any] | None) -> Names:
     >>> column_names(["0", "1", "2"]), column_names(["CD4", ""]), column_names([1.5, 2.5])
     (None, None, None)
     """
-    names = [] if found is None else list(found)
-    if not names or not all(isinstance(name, str) and name for name in names):
+    found = [] if names is None else list(names)
+    if not found or not all(isinstance(name, str) and name for name in found):
         return None
-    if is_counted(names):
-        return None
-    return tuple(sys.intern(str(name)) for name in names)
+    return None if is_counted(found) else tuple(sys.intern(str(name)) for name in found)
 
 
 def row_names(index: Sequence[Any]) -> Names:
-    """Return names of rows by the same rules; of a million numbers only the first is looked at.
-
-    Examples
-    --------
-    >>> row_names(["ann", "bob"]), row_names(range(10**6))
-    (('ann', 'bob'), None)
-    """
+    """Return names of rows by the same rules; an index that starts with a number is not read."""
     return column_names(index) if len(index) and isinstance(index[0], str) else None
 
 
-def chosen_names(names: Names, places: Iterable[int]) -> Names:
-    """Return the names of the rows or columns that were chosen.
-
-    Examples
-    --------
-    >>> chosen_names(("a", "b", "c"), [0, 2])
-    ('a', 'c')
-    """
-    return None if names is None else tuple(names[place] for place in places)
+def chosen_names(names: Names, positions: Iterable[int]) -> Names:
+    """Return the names at these positions."""
+    return None if names is None else tuple(names[position] for position in positions)
 
 
 def is_counted(names: Sequence[Any]) -> bool:
-    """Return whether these are the numbers from 0 on, which name nothing."""
+    """Return whether names are the numbers counted from 0."""
     return all(str(name) == str(i) for i, name in enumerate(names))
 
 
 class Facts(NamedTuple):
-    """What decides whether a distance applies; kept where the data itself is not.
-
-    Attributes
-    ----------
-    label
-        What messages call the dataset.
-    kind, n_samples, n_features, preprocess, n_dropped, feature_names, sample_names
-        As `Dataset` has them.
+    """The fields of a `Dataset` that decide whether a distance applies.
 
     Examples
     --------
@@ -76,7 +54,7 @@ class Facts(NamedTuple):
     True
     """
 
-    label: str
+    label: str  # name of the dataset in messages
     kind: str
     n_samples: int
     n_features: int
@@ -86,16 +64,18 @@ class Facts(NamedTuple):
     sample_names: Names = None
 
     def without_samples(self) -> Facts:
-        """Return the facts without the names of rows, of which there may be a million."""
+        """Return the facts without the names of rows, which can be a million."""
         return self._replace(sample_names=None)
 
     def to_header(self) -> dict[str, Any]:
-        """Return the facts as plain words and numbers, for a file."""
+        """Return the facts as JSON-safe values, for a file."""
         return self._asdict()
 
     @staticmethod
     def from_header(header: Mapping[str, Any]) -> Facts:
-        """Return the facts that `to_header` took apart; JSON has lists for tuples."""
-        plain = (tuple(part) if isinstance(part, list) else part for part in header.values())
-        parts: dict[str, Any] = dict(zip(header, plain, strict=True))
-        return Facts(**parts)
+        """Return the facts of a header; lists, which JSON has for tuples, become tuples."""
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in header.items()
+        }
+        return Facts(**fields)

@@ -1,7 +1,7 @@
-"""Preprocessing steps, written as words so that they travel with the recipe.
+"""Preprocessing steps, named by text so that they are part of the recipe.
 
-A step is a word (`"log1p"`), a word with a number (`"pca:50"`) or a pair (`("pca", 50)`);
-steps run in the order given.
+A step is a name (`"log1p"`), a name with a number (`"pca:50"`) or a pair (`("pca", 50)`); steps
+run in the order given.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ from ..errors import InputError, InputTypeError
 Step: TypeAlias = str | tuple[str, float]
 Values: TypeAlias = Any  # an ndarray or a SciPy CSR array; SciPy ships no types
 
-_LAPACK_SIDE = 1000  # up to here all components take a second
-_FILLED = 1 << 28  # bytes up to which sparse values are filled in for that
-
 
 def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
-    """Return steps in their canonical form, a tuple of words such as `"pca:50"`.
+    """Return steps in their canonical form, a tuple of names such as `"pca:50"`.
 
     Examples
     --------
@@ -43,21 +40,20 @@ def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
 
 
 def apply_steps(values: Values, steps: tuple[str, ...]) -> Values:
-    """Run canonical steps one after the other on (N, d) values, dense or CSR."""
+    """Apply canonical steps in order to (N, d) values, dense or CSR."""
     for step in steps:
         name, _, argument = step.partition(":")
-        run = STEPS[name]
-        values = run(values, float(argument)) if argument else run(values)
+        values = STEPS[name](values, *([float(argument)] if argument else []))
     return values
 
 
 def normalize_total(values: Values, target: float = 1e4) -> Values:
-    """Scale each row to the same sum, as is done for counts; rows of zeros stay as they are."""
+    """Scale each row to the same sum; rows of zeros are unchanged."""
     totals = np.asarray(values.sum(axis=1), dtype=np.float64).ravel()
     if totals.min() < 0:
         raise InputError(
             f"preprocess step 'normalize_total' needs counts; row {int(totals.argmin())} sums "
-            f"to {totals.min():g}. Leave the step out for data that is not counts."
+            f"to {totals.min():g}. Omit the step for data that is not counts."
         )
     factors = np.divide(target, totals, out=np.ones_like(totals), where=totals > 0)
     if sparse.issparse(values):
@@ -66,7 +62,7 @@ def normalize_total(values: Values, target: float = 1e4) -> Values:
 
 
 def log1p(values: Values) -> Values:
-    """Return log(1 + x), which tames counts."""
+    """Return log(1 + x)."""
     smallest = values.min()
     if smallest <= -1:
         raise InputError(
@@ -83,10 +79,10 @@ def arcsinh(values: Values, cofactor: float) -> Values:
 
 
 def standardize(values: Values) -> Values:
-    """Bring every column to zero mean and unit variance; constant columns are only centred.
+    """Scale every column to zero mean and unit variance; constant columns are only centred.
 
-    Sparse values are not centred, which would fill them: Euclidean distances between rows are
-    the same without it, angles between them (`metric="cosine"`) are not.
+    Sparse values are not centred, to stay sparse: Euclidean distances between rows are the same,
+    angles between them (`metric="cosine"`) are not.
     """
     from sklearn.preprocessing import StandardScaler
 
@@ -96,34 +92,34 @@ def standardize(values: Values) -> Values:
 def pca(values: Values, n_components: float) -> FloatArray:
     """Return the scores on the first principal components.
 
-    LAPACK where it is cheap, otherwise a randomized SVD with a fixed seed, so that the same
-    data always gets the same scores.
+    By LAPACK if N or d is at most 1000 (about a second), otherwise by a randomized SVD with a
+    fixed seed, so that the same data always has the same scores.
     """
     from sklearn.decomposition import PCA
 
-    n_samples, n_features = values.shape
-    k = int(n_components)
-    require_components(k, (n_samples, n_features))
-    few = min(n_samples, n_features) <= _LAPACK_SIDE
-    whole = k == min(n_samples, n_features)  # ARPACK must leave something out
-    if sparse.issparse(values) and (whole or (few and 8 * n_samples * n_features <= _FILLED)):
-        values = values.toarray()
+    k, smaller_side = int(n_components), min(values.shape)
+    require_components(k, values.shape)
     if sparse.issparse(values):
-        solver = "covariance_eigh" if n_features <= 3000 else "arpack"
-        values = sparse.csr_matrix(values) if solver == "arpack" else values
+        fits = smaller_side <= 1000 and 8 * values.shape[0] * values.shape[1] <= 1 << 28  # 256 MiB
+        if fits or k == smaller_side:  # ARPACK cannot compute all components
+            values = values.toarray()
+    if not sparse.issparse(values):
+        solver = "full" if smaller_side <= 1000 else "randomized"
+    elif values.shape[1] <= 3000:
+        solver = "covariance_eigh"
     else:
-        solver = "full" if few else "randomized"
+        solver, values = "arpack", sparse.csr_matrix(values)
     model = PCA(k, svd_solver=solver, random_state=0)
     scores: FloatArray = np.ascontiguousarray(model.fit_transform(values))
     return scores
 
 
 def require_components(n_components: int, shape: tuple[int, int]) -> None:
-    """Refuse more components than there are rows or columns."""
+    """Raise if there are fewer rows or columns than principal components."""
     if n_components > min(shape):
         raise InputError(
             f"preprocess step 'pca:{n_components}' needs at least {n_components} rows and "
-            f"columns; the data has shape {shape}. Ask for fewer components."
+            f"columns; the data has shape {shape}. Use fewer components."
         )
 
 
@@ -135,69 +131,44 @@ STEPS: dict[str, Callable[..., Values]] = {
     "pca": pca,
 }
 
-# Steps that need no other row than the one they work on; the rest is fitted to all rows.
-ROW_BY_ROW = ("normalize_total", "log1p", "arcsinh")
-
 
 def is_fitted(step: str) -> bool:
-    """Say whether a canonical step learns from all rows of a dataset, as `pca` does.
-
-    Examples
-    --------
-    >>> is_fitted("pca:50"), is_fitted("log1p")
-    (True, False)
-    """
-    return step.partition(":")[0] not in ROW_BY_ROW
-
-
-# The rule for the number behind a step's name: never, needed, or optional.
-_ARGUMENT = {"normalize_total": "optional", "arcsinh": "needed", "pca": "needed"}
-_DEFAULT = {"normalize_total": 1e4}
-_EXAMPLE = {"arcsinh": "'arcsinh:150' (flow) or 'arcsinh:5' (mass)", "pca": "'pca:50'"}
+    """Return whether a canonical step is fitted to all rows, as `pca` is."""
+    return step.partition(":")[0] in ("standardize", "pca")
 
 
 def _is_pair(value: object) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and isinstance(value[0], str)
-        and not isinstance(value[1], (str, tuple))
-    )
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    return isinstance(value[0], str) and not isinstance(value[1], (str, tuple))
 
 
 def _canonical(step: object) -> str:
     if _is_pair(step):
         name, argument = step  # type: ignore[misc]
-        given = True
     elif isinstance(step, str):
         name, colon, text = step.partition(":")
-        argument, given = _number(step, text), bool(colon)
+        argument = _number(step, text) if colon else None
     else:
-        raise InputTypeError(
-            f"preprocess step {step!r} must be a word such as 'log1p' or 'pca:50'."
-        )
+        raise InputTypeError(f"preprocess step {step!r} must be text such as 'log1p' or 'pca:50'.")
     _check.one_of("preprocess step", name, STEPS)
-    rule = _ARGUMENT.get(name, "never")
-    if given and rule == "never":
-        raise InputError(f"preprocess step {name!r} takes no number; {argument!r} was given.")
-    if not given:
-        if rule == "needed":
-            raise InputError(f"preprocess step {name!r} needs a number: write {_EXAMPLE[name]}.")
+    if argument is None:
+        if name in ("arcsinh", "pca"):
+            example = "'pca:50'" if name == "pca" else "'arcsinh:150' (flow) or 'arcsinh:5' (mass)"
+            raise InputError(f"preprocess step {name!r} needs a number, as in {example}.")
         return name
+    if name in ("log1p", "standardize"):
+        raise InputError(f"preprocess step {name!r} takes no number; {argument!r} was given.")
     number = _check.real_number(f"preprocess step {name!r}", argument, minimum=0.0, strict=True)
     if name == "pca":
         _check.positive_int("preprocess step 'pca'", int(number) if number % 1 == 0 else number)
-    return name if number == _DEFAULT.get(name) else f"{name}:{_shortest(number)}"
-
-
-def _shortest(number: float) -> str:
-    """Return the shortest text that reads back as this number, whole ones without a point."""
-    return repr(int(number) if number % 1 == 0 and number < 1e16 else number)
+    if name == "normalize_total" and number == 1e4:
+        return name
+    # The shortest text that is read as this number, integers without a point.
+    return f"{name}:{int(number) if number % 1 == 0 and number < 1e16 else number!r}"
 
 
 def _number(step: str, text: str) -> float:
-    if ":" not in step:
-        return float("nan")
     try:
         return float(text)
     except ValueError:

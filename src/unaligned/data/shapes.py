@@ -1,20 +1,96 @@
-"""Point clouds with a known shape: the tori of the paper's Appendix B."""
+"""Shapes: triangle meshes, and the tori of the paper's Appendix B."""
 
 from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from .. import _check
 from .._check import FloatArray, RNGLike
+from ..errors import InputError
+from .dataset import Dataset
 
-RADII = (10.0, 3.0, 1.0)
+
+@dataclass(frozen=True, eq=False)
+class Mesh(Dataset):
+    """A triangle mesh in space; every distance except `shape-dna` uses its vertices only.
+
+    Parameters
+    ----------
+    values
+        The vertices, (n, 3).
+    faces
+        The triangles, (m, 3): indices of their vertices.
+
+    Examples
+    --------
+    >>> corners = [[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> Mesh(corners, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], name="corner")
+    Mesh('corner', 4 vertices, 4 faces)
+    """
+
+    faces: Any = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind != "points" or self.n_features != 3 or self.n_dropped:
+            raise InputError(
+                f"{self.label}: a mesh needs kind 'points', three columns and no missing "
+                f"vertices, not {self.kind!r}, {self.n_features} columns and {self.n_dropped} "
+                "rows with NaN."
+            )
+        faces = np.array(self.faces)
+        n = self.n_samples
+        if faces.dtype.kind not in "iu" or faces.ndim != 2 or faces.shape[1:] != (3,):
+            raise InputError(
+                f"{self.label}: faces must be integers of shape (m, 3), not {faces.dtype} of "
+                f"shape {faces.shape}. Divide polygons into triangles first."
+            )
+        if faces.size == 0 or faces.min() < 0 or faces.max() >= n:
+            raise InputError(
+                f"{self.label}: faces must be indices of vertices, 0 to {n - 1}, and not empty. "
+                "For files that count from 1 pass faces - 1."
+            )
+        faces = faces.astype(np.int64)
+        faces.flags.writeable = False
+        object.__setattr__(self, "faces", faces)
+
+    @cached_property
+    def vertices(self) -> Dataset:
+        """The points alone, with the name and the preprocessing of the mesh."""
+        return self._copy(Dataset)
+
+    def generator(self, seed: int) -> np.random.Generator:
+        """Return the generator of the vertices, so that a mesh gives the results of its points."""
+        return self.vertices.generator(seed)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the vertices and the faces."""
+        digest = hashlib.blake2b(self.vertices.fingerprint.encode(), digest_size=16)
+        digest.update(self.faces.tobytes())
+        return digest.hexdigest()
+
+    def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
+        """Raise: random vertices have no faces."""
+        raise InputError(
+            f"{self.label} is a mesh, which cannot be subsampled. Simplify the mesh first, or "
+            "give its vertices as points."
+        )
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f"{self.name!r}, "
+        return f"Mesh({name}{self.n_samples} vertices, {len(self.faces)} faces)"
 
 
 def torus_angles(n_samples: int, n_angles: int = 3, *, rng: RNGLike = None) -> FloatArray:
-    """Return angles drawn uniformly from [0, 2π], (n_samples, n_angles).
+    """Return angles drawn uniformly from [0, 2π], (n_samples, n_angles); `rng=None` is seed 0.
 
-    Give the same angles to several tori to couple them point by point (Appendix B.3). As
-    everywhere here, `rng=None` is the seed 0.
+    Tori of the same angles are coupled point by point (Appendix B.3).
     """
     n_samples = _check.positive_int("n_samples", n_samples)
     seed = rng if isinstance(rng, np.random.Generator) else _check.root_seed(rng)
@@ -25,17 +101,11 @@ def torus_angles(n_samples: int, n_angles: int = 3, *, rng: RNGLike = None) -> F
 def torus2(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
     """Return points of the 2-torus in space, (N, 3); Appendix B [appeq:tori_eqs].
 
-    The minor radius R₂ = 3 is scaled by `radius_scale`, the paper's c: with c → 0 the torus
-    becomes a circle.
-
-    Examples
-    --------
-    >>> torus2(np.zeros((1, 2)))
-    array([[13.,  0.,  0.]])
+    `radius_scale`, the paper's c, scales the minor radius R₂ = 3: for c → 0 the torus becomes a
+    circle.
     """
-    r1, r2, _ = RADII
+    r1, r2 = 10.0, radius_scale * 3.0
     theta1, theta2 = angles[:, 0], angles[:, 1]
-    r2 = radius_scale * r2
     ring = r1 + r2 * np.cos(theta2)
     return np.column_stack([ring * np.cos(theta1), ring * np.sin(theta1), r2 * np.sin(theta2)])
 
@@ -43,23 +113,11 @@ def torus2(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
 def torus3(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
     """Return points of the 3-torus in four dimensions, (N, 4); Appendix B [appeq:tori_eqs].
 
-    The smallest radius R₃ = 1 is scaled by `radius_scale`: with c → 0 it becomes a 2-torus.
-
-    Examples
-    --------
-    >>> torus3(np.zeros((1, 3)))
-    array([[14.,  0.,  0.,  0.]])
+    `radius_scale` scales the smallest radius R₃ = 1: for c → 0 the torus becomes a 2-torus.
     """
-    r1, r2, r3 = RADII
+    r1, r2, r3 = 10.0, 3.0, radius_scale * 1.0
     theta1, theta2, theta3 = angles[:, 0], angles[:, 1], angles[:, 2]
-    r3 = radius_scale * r3
     tube = r2 + r3 * np.cos(theta3)
     ring = r1 + tube * np.cos(theta2)
-    return np.column_stack(
-        [
-            ring * np.cos(theta1),
-            ring * np.sin(theta1),
-            tube * np.sin(theta2),
-            r3 * np.sin(theta3),
-        ]
-    )
+    last = [tube * np.sin(theta2), r3 * np.sin(theta3)]
+    return np.column_stack([ring * np.cos(theta1), ring * np.sin(theta1), *last])

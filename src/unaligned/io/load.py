@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _check, _settings
-from ..data.convert import to_values
 from ..data.dataset import Dataset
 from ..data.facts import column_names
+from ..data.values import to_values
 from ..engine.memory import available_memory
 from ..errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..rows.files import reading
 from ..rows.source import RowSource, require_rows
+from ..rows.transforms import choose_rows
 from .base import Contents, Item, ReadOptions, Request, disk_size, listing, natural_key, text_of
-from .groups import chosen
 from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
 
 __all__ = ["load", "load_all"]
@@ -203,7 +203,7 @@ def _datasets(
             part = key if len(tables) > 1 or place.key is not None else None
             for group in groups:
                 yield Dataset(
-                    values if group.mask is None else chosen(values, group.mask),
+                    values if group.mask is None else choose_rows(values, group.mask),
                     name=joined(file_name, part, group.name),
                     feature_names=names,
                     metadata=_metadata(request, key, {**group.metadata, **known}),

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _check
-from ..data.convert import to_values
 from ..data.facts import is_counted
+from ..data.values import to_values
 from ..errors import DataWarning, FileError, InputTypeError, counted, required, warn
 from ..rows.files import ParquetRows
 from .base import Contents, Item, Request, text_of

@@ -14,7 +14,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
-from ..data.mesh import Mesh
+from ..data.shapes import Mesh
 from ..engine import Engine
 from ..errors import DegenerateDataError, InputError, NotApplicableError, about
 from ..spectra.laplacian.surface import surface_eigenvalues
@@ -38,7 +38,7 @@ class ShapeDNA(SpectralDistance):
 
     With `laplacian="robust"`, for surfaces in space, the :math:`\mu_i` are eigenvalues of the
     surface's own Laplacian (Sharp and Crane, 2020) times its area: of a `Mesh` with its faces
-    (`unaligned.data.mesh`), or of a cloud of points in three columns.
+    (`unaligned.data.shapes`), or of a cloud of points in three columns.
 
     Invariant to row order, rotation, translation and scale, except that the triangles made for a
     cloud depend slightly on rotation (about 1 % of a distance between different shapes). The

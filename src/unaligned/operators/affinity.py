@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,8 @@ from ..engine import Engine
 from ..engine.memory import storage_for
 from ..engine.threads import Workers
 from ..errors import InputError
-from ..rows.reduce import Centre, RowPasses
+from ..rows.reduce import RowPasses
 from ..rows.source import RowSource
-from ..rows.transforms import MappedRows
 from .bandwidth import estimate_scale
 from .base import MatrixOperator, PSDOperator, SparseOperator, is_positive
 from .kernel import (
@@ -415,33 +414,8 @@ def streamed_affinity(
 
     A median is sampled (see `bandwidth_sampled`), in two passes over the rows by `engine`.
     """
-    passes = _centred_passes(source, engine)
+    passes = RowPasses(source, engine)
+    require_representable(passes.peak, smallest=0.0)
     scale, error = estimate_scale(passes, settings, rng)
     kernel = KERNELS[settings.kernel](scale)
     return StreamedAffinity(passes, kernel, sigma_squared_error=error)
-
-
-def _centred_passes(source: RowSource, engine: Engine | None) -> RowPasses:
-    """Return passes over rows minus their mean; transformed rows need a pass of their own."""
-    if isinstance(source, MappedRows):
-        unknown = Centre(np.zeros(source.n_features), 0.0)
-        sums, peak = RowPasses(source, engine, unknown).first(_moments, None, "mean")
-        centre = Centre(sums / source.n_rows, peak)
-    else:
-        centre = Centre.of(source)
-    require_representable(centre.peak, smallest=0.0)
-    return RowPasses(source, engine, centre)
-
-
-class _Moments(NamedTuple):
-    """The sum of rows, (d,), and the largest magnitude."""
-
-    sums: FloatArray
-    peak: float
-
-    def __add__(self, other: _Moments) -> _Moments:  # type: ignore[override]
-        return _Moments(self.sums + other.sums, max(self.peak, other.peak))
-
-
-def _moments(points: FloatArray, _start: int, _shared: None) -> _Moments:
-    return _Moments(points.sum(axis=0), float(np.abs(points).max()))

@@ -1,4 +1,4 @@
-"""Rows of files, read block by block; a worker that gets one opens the file itself."""
+"""Rows of files, read by blocks; a worker that is sent a source opens the file itself."""
 
 from __future__ import annotations
 
@@ -25,30 +25,12 @@ from ..errors import (
     required,
 )
 from .dask import DaskRows
-from .source import ArrayRows, GeneratedRows, Part, RowSource, SlicedRows, require_rows
-
-
-class StoredRows(SlicedRows):
-    """Rows of an array in a file that is opened for each block and closed after it.
-
-    No handle stays open, so that datasets can go to other processes.
-    """
-
-    def __init__(
-        self, path: Path, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
-    ) -> None:
-        self.path, self.opened = path, opened
-        self.n_rows, self.n_features = (int(size) for size in shape)
-
-    def between(self, start: int, stop: int) -> Any:
-        """Return these rows."""
-        with reading(self.path, "it was before"), self.opened() as array:
-            return array[start:stop]
+from .source import ArrayRows, Chunk, GeneratedRows, RowSource, SlicedRows, require_rows
 
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever goes wrong inside into an error that names the file."""
+    """Turn any error inside into one that names the file; `what` is the expected format."""
     label = repr(os.fspath(path))
     try:
         yield
@@ -61,35 +43,53 @@ def reading(path: Path, what: str) -> Iterator[None]:
     except UnalignedError:
         raise
     except MemoryError as error:
-        raise FileError(f"{label} asks for more memory than there is.") from error
-    except BaseException as error:  # whatever the libraries make of foreign bytes
-        # Rust's panics (safetensors) are no Exception; Ctrl-C and exit must go through.
+        raise FileError(f"{label} needs more memory than is available.") from error
+    except BaseException as error:  # libraries raise anything on malformed input
+        # Panics of Rust (safetensors) are not Exceptions; Ctrl-C and exit must pass.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         if isinstance(error, OSError) and error.strerror:
             raise FileError(f"Cannot read {label}: {error.strerror}.") from error
         raise FileError(
-            f"{label} cannot be read as {what} ({first_line(error)}). It is damaged, or of "
-            "another format than its name says."
+            f"{label} cannot be read as {what} ({first_line(error)}). The file is damaged, or its "
+            "suffix is wrong."
         ) from error
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says in a line without the full stop."""
+    """Return the first line of an error message, at most 200 characters, without a full stop."""
     lines = str(error).strip().splitlines()
     text = lines[0].strip().rstrip(".") if lines else ""
     return (text if len(text) < 200 else f"{text[:200]}…") or type(error).__name__
 
 
+class StoredRows(SlicedRows):
+    """Rows of an array in a file that is opened for each block and closed after it.
+
+    No handle stays open, so that datasets can be sent to other processes.
+    """
+
+    def __init__(
+        self, path: Path, opened: Callable[[], AbstractContextManager[Any]], shape: tuple[int, ...]
+    ) -> None:
+        self.path, self.opened = path, opened
+        self.n_rows, self.n_features = (int(size) for size in shape)
+
+    def between(self, start: int, stop: int) -> Any:
+        """Return rows `start` to `stop`."""
+        with reading(self.path, "the format it had when it was opened"), self.opened() as array:
+            return array[start:stop]
+
+
 class NpyRows(SlicedRows):
-    """Rows of a `.npy` file, read block by block into one buffer (not mapped into memory)."""
+    """Rows of a `.npy` file, read block by block (not mapped into memory)."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
         with reading(Path(path), ".npy"), self.path.open("rb") as file:
             version = np.lib.format.read_magic(file)
-            read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-            shape, fortran, self.dtype = read(file)
+            read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+            shape, fortran, self.dtype = read_header(file)
             self._offset = file.tell()
         if len(shape) != 2 or fortran or self.dtype.kind not in "biuf" or 0 in shape:
             raise FileError(
@@ -100,16 +100,18 @@ class NpyRows(SlicedRows):
         self.n_rows, self.n_features = (int(size) for size in shape)
 
     def between(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return these rows."""
-        block = np.empty((stop - start, self.n_features), dtype=self.dtype)
-        with reading(self.path, ".npy"), self.path.open("rb", buffering=0) as file:
-            file.seek(self._offset + start * self.n_features * self.dtype.itemsize)
-            _fill(file, block, self.path)
-        return block
+        """Return rows `start` to `stop`."""
+        shape = (stop - start, self.n_features)
+        offset = self._offset + start * self.n_features * self.dtype.itemsize
+        with reading(self.path, ".npy"):
+            values = np.fromfile(self.path, self.dtype, count=shape[0] * shape[1], offset=offset)
+            if values.size < shape[0] * shape[1]:
+                raise FileError("The file ends early: it is shorter than its header says.")
+        return values.reshape(shape)
 
 
 class ParquetRows(RowSource):
-    """Rows of a Parquet file, all of its columns (or those named), read by row groups."""
+    """Rows of a Parquet file, all of its columns or those named, read by row groups."""
 
     def __init__(self, path: str | os.PathLike[str], columns: list[str] | None = None) -> None:
         self.path, self.columns = Path(path).absolute(), columns
@@ -121,26 +123,25 @@ class ParquetRows(RowSource):
             groups = range(file.metadata.num_row_groups)
             self._sizes = [int(file.metadata.row_group(i).num_rows) for i in groups]
 
-    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield a part per row group."""
-        start, step = 0, self.step(n_rows)
+    def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield one chunk for each row group."""
+        start, step = 0, self.block_rows(n_rows)
         for group, size in enumerate(self._sizes):
             if size:
-                yield self.part(start, size, n_rows, partial(self._group, group, step))
+                yield self.chunk(start, size, n_rows, partial(self._row_group, group, step))
             start += size
 
-    def _group(self, group: int, step: int) -> Iterator[Any]:
-        from ..data.convert import to_values
+    def _row_group(self, group: int, step: int) -> Iterator[Any]:
+        from ..data.values import to_values  # which imports this module
 
         with reading(self.path, "Parquet"), self._open() as file:
-            found = file.iter_batches(step, row_groups=[group], columns=self.columns)
-            for batch in found:
-                # In the order asked for; the file has its own.
+            for batch in file.iter_batches(step, row_groups=[group], columns=self.columns):
+                # `columns` are read in the order of the file.
                 yield to_values(batch.select(self.columns) if self.columns else batch, repr(self))
 
     def _open(self) -> Any:
         parquet = required("pyarrow.parquet", "formats", "Reading .parquet")
-        self.path.stat()  # pyarrow says in many more words that there is no such file
+        self.path.stat()  # raises FileNotFoundError, with a shorter message than pyarrow's
         return parquet.ParquetFile(self.path)
 
 
@@ -148,45 +149,45 @@ class ParquetRows(RowSource):
 class StoredSparse:
     """A CSR (or CSC) matrix in HDF5 or Zarr, read by slices of rows (or columns).
 
-    Indices are checked before SciPy sees them, which would read outside of its arrays.
+    Indices are checked before SciPy uses them: it would read outside of its arrays.
 
     Parameters
     ----------
     name
-        How errors call the matrix, such as `X`.
-    parts
+        Name of the matrix in error messages, such as `X`.
+    arrays
         Functions that open its `data`, `indices` and `indptr`.
     """
 
     name: str
     shape: tuple[int, int]
-    parts: Mapping[str, Callable[[], AbstractContextManager[Any]]]
+    arrays: Mapping[str, Callable[[], AbstractContextManager[Any]]]
     is_csr: bool = True
 
-    def __getitem__(self, part: slice) -> Any:
+    def __getitem__(self, rows: slice) -> Any:
         """Return consecutive rows (of CSC, columns) as a sparse array."""
-        pointers = self._between("indptr", part.start, part.stop + 1).astype(np.int64)
+        pointers = self._between("indptr", rows.start, rows.stop + 1).astype(np.int64)
         start, stop = int(pointers[0]), int(pointers[-1])
         data, indices = (self._between(name, start, stop) for name in ("data", "indices"))
-        n, n_across = part.stop - part.start, self.shape[1 if self.is_csr else 0]
+        n, n_across = rows.stop - rows.start, self.shape[1 if self.is_csr else 0]
         if indices.dtype.kind not in "iu" or (
             indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < n_across
         ):
             raise FileError(f"The sparse matrix {self.name!r} has indices outside of its shape.")
-        parts = data, indices.astype(np.int64), pointers - start
+        csr = data, indices.astype(np.int64), pointers - start
         if self.is_csr:
-            return sparse.csr_array(parts, shape=(n, n_across))
-        return sparse.csc_array(parts, shape=(n_across, n))
+            return sparse.csr_array(csr, shape=(n, n_across))
+        return sparse.csc_array(csr, shape=(n_across, n))
 
     def _between(self, name: str, start: int, stop: int) -> npt.NDArray[Any]:
-        with self.parts[name]() as stored:
+        with self.arrays[name]() as stored:
             return np.asarray(stored[start:stop])
 
 
 class HDF5Rows(SlicedRows):
-    """Rows of an open HDF5 file: of one of its datasets, or of a CSR matrix as AnnData writes it.
+    """Rows of an open HDF5 file: of a dataset, or of a CSR matrix as AnnData writes it.
 
-    Whoever opened it closes it; where it is sent, it is opened again.
+    The file is closed by whoever opened it; a worker opens it again.
 
     Parameters
     ----------
@@ -199,19 +200,19 @@ class HDF5Rows(SlicedRows):
         is_group = hasattr(place, "keys")
         if is_group and place.attrs.get("encoding-type") != "csr_matrix":
             raise InputError(
-                f"{place.name!r} of {place.file.filename!r} is no array and no CSR matrix, so it "
-                "has no rows to be read by blocks. Name one such as file['obsm/X_pca'], or "
-                "write a CSC matrix as CSR."
+                f"{place.name!r} of {place.file.filename!r} is neither an array nor a CSR matrix, "
+                "so it cannot be read by blocks. Choose one such as file['obsm/X_pca'], or write "
+                "a CSC matrix as CSR."
             )
         shape = tuple(place.attrs["shape"] if is_group else place.shape)
         require_rows(shape)
         self.n_rows, self.n_features = (int(size) for size in shape)
         if is_group:
-            parts = {name: partial(nullcontext, place[name]) for name in place}
-            self.values = StoredSparse(place.name, self.shape, parts)
+            arrays = {name: partial(nullcontext, place[name]) for name in place}
+            self.values = StoredSparse(place.name, self.shape, arrays)
 
     def between(self, start: int, stop: int) -> Any:
-        """Return these rows."""
+        """Return rows `start` to `stop`."""
         return self.values[start:stop]
 
     def __getstate__(self) -> tuple[str, str]:
@@ -223,21 +224,21 @@ class HDF5Rows(SlicedRows):
 
 
 def as_source(data: Any) -> RowSource:
-    """Return a source of the rows of `data`: an array-like, a path, or a function of blocks.
-
-    Examples
-    --------
-    >>> as_source(np.zeros((4, 2)))
-    ArrayRows(4 × 2)
-    """
+    """Return a source of the rows of `data`: an array-like, a path, or a function of blocks."""
     if isinstance(data, RowSource):
         return data
     if isinstance(data, (str, os.PathLike)):
-        return _from_path(Path(data))
+        path = Path(data)
+        if path.suffix.lower() in (".npy", ".parquet"):
+            return NpyRows(path) if path.suffix.lower() == ".npy" else ParquetRows(path)
+        raise InputError(
+            f"source={os.fspath(path)!r}: only .npy, .parquet and .h5ad files are read by blocks. "
+            "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
+        )
     package = type(data).__module__.partition(".")[0]
     if package in ("dask", "h5py"):
         return DaskRows(data) if package == "dask" else HDF5Rows(data)
-    refuse_anndata(data, "source")
+    reject_anndata(data, "source")
     if hasattr(data, "shape") and hasattr(data, "__getitem__"):
         return ArrayRows(data)
     if callable(data):
@@ -248,42 +249,10 @@ def as_source(data: Any) -> RowSource:
     )
 
 
-def refuse_anndata(data: Any, label: str) -> None:
-    """Refuse an AnnData as a whole; one of its matrices is welcome, also of a backed one."""
+def reject_anndata(data: Any, label: str) -> None:
+    """Raise for an AnnData object as a whole; its matrices are accepted."""
     if type(data).__name__ == "AnnData":
         raise InputTypeError(
-            f"{label} is an AnnData object, which holds several matrices. Say which one: "
-            "adata.X, adata.layers[...] or adata.obsm['X_pca']."
+            f"{label} is an AnnData object, which holds several matrices. Choose one: adata.X, "
+            "adata.layers[...] or adata.obsm['X_pca']."
         )
-
-
-def _from_path(path: Path) -> RowSource:
-    readers: dict[str, Callable[[Path], RowSource]] = {
-        ".npy": NpyRows,
-        ".parquet": ParquetRows,
-        ".h5ad": _h5ad_rows,
-    }
-    suffix = path.suffix.lower()
-    if suffix not in readers:
-        raise InputError(
-            f"source={os.fspath(path)!r}: only {', '.join(readers)} files are read by blocks. "
-            "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
-        )
-    return readers[suffix](path)
-
-
-def _h5ad_rows(path: Path) -> RowSource:
-    """Return the rows of X, its columns named as `var` names them."""
-    from ..io.load import h5ad_rows  # knows what a dataset is, which is made of this
-
-    return h5ad_rows(path)
-
-
-def _fill(file: Any, block: npt.NDArray[Any], path: Path) -> None:
-    """Read the bytes of a block; a file may give fewer at a time than asked for."""
-    view = block.data.cast("B")
-    while view.nbytes:
-        count = file.readinto(view)
-        if not count:
-            raise FileError(f"{os.fspath(path)!r} ends early: it is shorter than its header says.")
-        view = view[count:]

@@ -1,4 +1,4 @@
-"""A pass over all rows: a sum of what pieces of them give, here or wherever an engine works."""
+"""Map-reduce over rows: a sum of function values over tiles, here or on an engine's workers."""
 
 from __future__ import annotations
 
@@ -17,47 +17,29 @@ from .._check import FloatArray
 from ..engine import Engine, Threads, limited_blas
 from ..engine.threads import Workers
 from ..errors import InputError
-from .source import PIECE_ROWS, SAME_ROWS, Part, RowSource
+from .source import SAME_ROWS, TILE_ROWS, Chunk, RowSource
+from .transforms import MappedRows
 
 Sum = TypeVar("Sum")
-# What a piece gives: a function of its rows, the place of the first, and what all share.
+# A function of a tile of rows, the position of its first row, and a value shared by all tiles.
 Work: TypeAlias = Callable[[FloatArray, int, Any], Sum]
-
-_JOBS = 4  # per worker, at the least: all have work, and a bar moves
-# Of the largest value: more than rounding can do to the mean of a column.
-_ROUNDING = 1e-10
-
-
-class Centre(NamedTuple):
-    """What the first pass over rows found: their mean, (d,), and the largest magnitude."""
-
-    mean: FloatArray
-    peak: float
-
-    @classmethod
-    def of(cls, source: RowSource) -> Centre:
-        """Return what the summary of a source says."""
-        return cls(source.summary.mean, source.summary.peak)
 
 
 class RowPasses:
     """Passes over the rows of a source, as float64 and centred.
 
-    A pass is a function of a piece of rows whose results are added with `+`. On threads the
-    blocks are read here one by one and their pieces shared out. Elsewhere each part of the
-    source is a job: it is read there if it can be, or sent; what all pieces share is sent once
-    to each worker, and only sums come back. Rows that are not those of the first pass are
-    refused: NaN at once, others because their columns sum to something else.
+    A pass sums a function over tiles of rows. On threads, blocks are read one by one and their
+    tiles shared out. On an engine elsewhere each chunk is a job: it is read there if possible,
+    else sent; the shared value is sent once to each worker, and only sums come back. A pass
+    raises if the rows are not those of the first one: if they contain NaN, or the means of their
+    columns differ.
 
     Parameters
     ----------
     source
-        The rows.
+        The rows; one pass computes the mean that is subtracted from them.
     engine
-        Where the work is done, and how far it has come; by default here.
-    centre
-        What the first pass found, and is subtracted from every row; the summary of the source,
-        where None.
+        Where the work runs; None is this process.
 
     Examples
     --------
@@ -67,11 +49,14 @@ class RowPasses:
     30
     """
 
-    def __init__(
-        self, source: RowSource, engine: Engine | None = None, centre: Centre | None = None
-    ) -> None:
+    def __init__(self, source: RowSource, engine: Engine | None = None) -> None:
         self.source, self.engine = source, engine or Threads(1)
-        self.mean, self.peak = Centre.of(source) if centre is None else centre
+        if isinstance(source, MappedRows):  # on the engine: no digest is needed
+            self.mean = np.zeros(source.n_features)
+            sums, self.peak = self._reduce(_moments, None, "mean")
+            self.mean = sums / source.n_rows
+        else:
+            self.mean, self.peak = source.summary.mean, source.summary.peak
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield all rows, block by block."""
@@ -80,9 +65,9 @@ class RowPasses:
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows, (len(rows), d)."""
-        found: FloatArray = self.source.take(rows) - self.mean
-        _require_finite(found.sum(axis=0), repr(self.source))
-        return found
+        taken: FloatArray = self.source.take(rows) - self.mean
+        _require_finite(taken.sum(axis=0), repr(self.source))
+        return taken
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return random rows without replacement, in random order, (n_rows, d)."""
@@ -90,68 +75,74 @@ class RowPasses:
         return self.take(rng.choice(self.source.n_rows, size=size, replace=False))
 
     def reduce(self, function: Work[Sum], shared: Any, description: str = "reading") -> Sum:
-        """Return the sum of `function(rows, start, shared)` over pieces that make up all rows."""
-        checked = partial(_with_columns, function, repr(self.source))
-        found: _Checked[Sum] = self.first(checked, shared, description)
-        self._require_same(found.columns / self.source.n_rows)
-        return found.result
+        """Return the sum of `function(rows, start, shared)` over tiles of all rows."""
+        checked = partial(_with_column_sums, function, repr(self.source))
+        result: _Checked[Sum] = self._reduce(checked, shared, description)
+        means = result.column_sums / self.source.n_rows
+        column = int(np.abs(means).argmax())
+        # The means of centred columns are 0 but for rounding, which is far below 1e-10 peak.
+        if abs(means[column]) > 1e-10 * self.peak:
+            before = self.mean[column]
+            raise InputError(
+                f"{self.source!r} returned other rows than before: the mean of column {column} "
+                f"is {before + means[column]:.10g}, but was {before:.10g}. {SAME_ROWS}"
+            )
+        return result.value
 
-    def first(self, function: Work[Sum], shared: Any, description: str = "reading") -> Sum:
-        """Return what `reduce` does, of rows that nobody has read before."""
+    def _reduce(self, function: Work[Sum], shared: Any, description: str) -> Sum:
         task = self.engine.progress.task(description, self.source.n_rows, unit="rows")
         with task as advance:
             if not self.engine.remote:
                 return over_blocks(self.blocks(), function, shared, advance)
+            # A block per job, or less where there would be fewer than four jobs per worker.
+            share = math.ceil(self.source.n_rows / (4 * self.engine.n_workers))
+            rows = min(self.source.block_rows(None), math.ceil(share / TILE_ROWS) * TILE_ROWS)
             sizes: deque[int] = deque()
-            known = function, shared, self.mean
-            found: Sum = self.engine.reduce(
+            result: Sum = self.engine.reduce(
                 _job,
-                _noting(self.source.whole(self.source.jobs(self._rows_of_a_job())), sizes),
+                _recorded(self.source.complete(self.source.jobs(rows)), sizes),
                 add,
-                shared=known,
+                shared=(function, shared, self.mean),
                 advance=lambda: advance(sizes.popleft()),
             )
-            return found
+            return result
 
-    def _rows_of_a_job(self) -> int:
-        """Return a block, or less where blocks are too few for all workers; whole pieces."""
-        share = math.ceil(self.source.n_rows / (_JOBS * self.engine.n_workers))
-        return min(self.source.step(None), math.ceil(share / PIECE_ROWS) * PIECE_ROWS)
 
-    def _require_same(self, means: FloatArray) -> None:
-        """Refuse centred rows whose columns have other means than 0, rounding aside."""
-        column = int(np.abs(means).argmax())
-        if abs(means[column]) > _ROUNDING * self.peak:
-            before = self.mean[column]
-            raise InputError(
-                f"{self.source!r} gave other rows than before: the mean of column {column} is "
-                f"{before + means[column]:.10g}, and was {before:.10g}. {SAME_ROWS}"
-            )
+class _Moments(NamedTuple):
+    """The sum of rows, (d,), and their largest magnitude."""
+
+    sums: FloatArray
+    peak: float
+
+    def __add__(self, other: _Moments) -> _Moments:  # type: ignore[override]
+        return _Moments(self.sums + other.sums, max(self.peak, other.peak))
+
+
+def _moments(rows: FloatArray, _start: int, _shared: None) -> _Moments:
+    return _Moments(rows.sum(axis=0), float(np.abs(rows).max()))
 
 
 class _Checked(NamedTuple, Generic[Sum]):
-    """A sum over rows, and the sums of their columns, (d,)."""
+    """The sum of a function over rows, and the sums of their columns, (d,)."""
 
-    result: Sum
-    columns: FloatArray
+    value: Sum
+    column_sums: FloatArray
 
     def __add__(self, other: _Checked[Sum]) -> _Checked[Sum]:  # type: ignore[override]
-        return _Checked(add(self.result, other.result), self.columns + other.columns)
+        return _Checked(add(self.value, other.value), self.column_sums + other.column_sums)
 
 
-def _with_columns(
+def _with_column_sums(
     function: Work[Sum], label: str, rows: FloatArray, start: int, shared: Any
 ) -> _Checked[Sum]:
-    """Return what a function gives of rows, with the sums of their columns."""
-    columns: FloatArray = np.ones(rows.shape[0]) @ rows  # `sum` takes ten times as long
-    _require_finite(columns, f"{label} after {start} rows")
-    return _Checked(function(rows, start, shared), columns)
+    column_sums: FloatArray = np.ones(rows.shape[0]) @ rows  # ten times as fast as `sum`
+    _require_finite(column_sums, f"{label} after {start} rows")
+    return _Checked(function(rows, start, shared), column_sums)
 
 
-def _require_finite(sums: FloatArray, label: str) -> None:
-    """Refuse rows with NaN or infinity, by the sums of their columns."""
-    if not np.isfinite(sums).all():
-        raise InputError(f"{label} gave NaN or infinity, and none before. {SAME_ROWS}")
+def _require_finite(column_sums: FloatArray, label: str) -> None:
+    if not np.isfinite(column_sums).all():
+        raise InputError(f"{label} returned NaN or infinity, but none before. {SAME_ROWS}")
 
 
 def over_blocks(
@@ -160,61 +151,56 @@ def over_blocks(
     shared: Any,
     advance: Callable[[int], object] | None = None,
 ) -> Sum:
-    """Return the sum of `function(rows, start, shared)` over blocks, their pieces on threads.
+    """Return the sum of `function(rows, start, shared)` over blocks, their tiles on threads.
 
-    In memory: one block, and a result per thread besides the sum.
+    Memory: one block, and one result per thread besides the sum.
     """
-    parts: list[Sum] = []
+    total: list[Sum] = []
     lock, start = threading.Lock(), 0
     with Workers() as workers, limited_blas(1):
         for block in blocks:
 
             def task(rows: slice, block: FloatArray = block, start: int = start) -> None:
-                part = function(block[rows], start + rows.start, shared)
+                result = function(block[rows], start + rows.start, shared)
                 with lock:
-                    parts[:] = [add(parts[0], part) if parts else part]
+                    total[:] = [add(total[0], result) if total else result]
                 if advance is not None:
                     advance(rows.stop - rows.start)
 
-            workers.each(_pieces(block), task)
+            workers.each(_tiles(block), task)
             start += block.shape[0]
-    return parts[0]
+    return total[0]
 
 
 def numbers_from(seed: int, first: int, count: int) -> FloatArray:
-    """Return the numbers of one random stream from place `first` on, uniform on [0, 1).
+    """Return numbers `first` to `first + count` of one random stream, uniform on [0, 1).
 
-    What belongs to a row is the same however the rows are cut into blocks and pieces.
-
-    Examples
-    --------
-    >>> bool((numbers_from(0, 0, 5)[2:] == numbers_from(0, 2, 3)).all())
-    True
+    The numbers of a row are the same however the rows are divided into blocks and tiles.
     """
     return np.random.Generator(np.random.PCG64(seed).advance(first)).random(count)
 
 
-def _job(known: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:
-    """Return the sum over the pieces of one part. Runs on a worker."""
-    function, shared, mean = known
-    # A lazy part of Dask that was sent to a process which is no worker of Dask is read there.
-    part: Part = job.compute(scheduler="synchronous") if hasattr(job, "__dask_graph__") else job
-    found: list[Sum] = []
-    for start, rows in part.blocks():
+def _job(common: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:
+    """Return the sum over the tiles of one chunk, on a worker."""
+    function, shared, mean = common
+    # Workers that are not Dask's compute a delayed chunk themselves.
+    chunk: Chunk = job.compute(scheduler="synchronous") if hasattr(job, "__dask_graph__") else job
+    total: list[Sum] = []
+    for start, rows in chunk.blocks():
         points = rows.astype(np.float64) - mean
-        for piece in _pieces(points):
-            one = function(points[piece], start + piece.start, shared)
-            found[:] = [add(found[0], one) if found else one]
-    return found[0]
+        for tile in _tiles(points):
+            result = function(points[tile], start + tile.start, shared)
+            total[:] = [add(total[0], result) if total else result]
+    return total[0]
 
 
-def _pieces(block: FloatArray) -> list[slice]:
+def _tiles(block: FloatArray) -> list[slice]:
     n = block.shape[0]
-    return [slice(a, min(a + PIECE_ROWS, n)) for a in range(0, n, PIECE_ROWS)]
+    return [slice(a, min(a + TILE_ROWS, n)) for a in range(0, n, TILE_ROWS)]
 
 
-def _noting(jobs: Iterator[tuple[int, Any]], sizes: deque[int]) -> Iterator[Any]:
-    """Yield jobs, noting the number of rows of each."""
+def _recorded(jobs: Iterator[tuple[int, Any]], sizes: deque[int]) -> Iterator[Any]:
+    """Yield the jobs, recording the number of rows of each."""
     for n_rows, job in jobs:
         sizes.append(n_rows)
         yield job

@@ -1,8 +1,7 @@
-"""Rows that are somewhere else: read block by block, as often as needed, never all at once.
+"""Rows of points that are read by blocks, as often as needed, never all at once.
 
-A source is a sequence of `Part`s. What can be opened again elsewhere (a file, a Dask array)
-gives parts that are read by whoever works on them, here or on a worker of an engine; what
-cannot (memory, a generator) gives parts that carry their rows.
+A source yields its rows by chunks. Chunks of a file are read by whoever processes them, here or
+on a worker of an engine; chunks of an array in memory or of a generator carry their rows.
 """
 
 from __future__ import annotations
@@ -22,71 +21,34 @@ from .. import defaults
 from .._check import FloatArray, IndexArray, shape_of
 from ..errors import InputError, InputTypeError
 
+# Bytes of a block in double precision: large enough for full speed, small beside any accumulator.
+BLOCK_BYTES = 1 << 23
+# Rows that a thread processes at a time. Larger blocks end between tiles, so that the tiles are
+# the same whatever the chunks of a source are.
+TILE_ROWS = 2048
+
 SAME_ROWS = (
-    "A source must give the same rows every time it is read: a generator must be made anew by a "
-    "function, with its seed, and a file must not be written meanwhile."
+    "A source must return the same rows each time it is read: seed a random generator inside the "
+    "function, and do not write to the file meanwhile."
 )
 
 
-class Part(NamedTuple):
-    """Consecutive rows of a source, read when they are asked for.
+def is_large(n_bytes: int) -> bool:
+    """Return whether rows of this size stay where they are and are read by blocks.
 
-    Examples
-    --------
-    >>> part = Part(4, 3, 2, 2, "points", list).carrying(np.zeros((3, 2)))
-    >>> [(start, block.shape) for start, block in part.blocks()]
-    [(4, (2, 2)), (6, (1, 2))]
+    The one rule for files, Dask arrays and lazy datasets; `Dataset.is_streamed` adds the number
+    of rows from which on even rows in memory are processed by blocks.
     """
+    return n_bytes > defaults.LAZY_BYTES
 
-    start: int  # the place of the first among all rows
-    n_rows: int
-    n_features: int
-    step: int  # the most rows of a block
-    label: str  # the source, as errors call it
-    read: Callable[[], Iterable[Any]]  # consecutive arrays, dense or sparse
 
-    def blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield the rows by dense blocks, each with the place of its first row.
-
-        Blocks that are no tables of numbers, narrower or wider than all others, or of more or
-        fewer rows than there were before, are refused.
-        """
-        start = self.start
-        for rows in self.read():
-            for a in range(0, rows.shape[0], self.step):
-                block = dense(rows[a : a + self.step])
-                self._require_table(block, start + a)
-                yield start + a, block
-            start += rows.shape[0]
-        if start - self.start != self.n_rows:
-            raise InputError(
-                f"{self.label} gave {start - self.start} rows from row {self.start} on, and "
-                f"{self.n_rows} before. {SAME_ROWS}"
-            )
-
-    def _require_table(self, block: npt.NDArray[Any], start: int) -> None:
-        if block.ndim != 2 or block.shape[1] != self.n_features:
-            raise InputError(
-                f"{self.label} gave a block of shape {block.shape} after {start} rows; every "
-                f"block must have {self.n_features} columns."
-            )
-        require_numeric(block.dtype, self.label)
-
-    def carried(self) -> Part:
-        """Return the part with its rows, as they are now."""
-        return self.carrying(list(self.read()))
-
-    def carrying(self, rows: Any) -> Part:
-        """Return the part with these rows, an array or a list of them."""
-        return self._replace(read=partial(_itself, rows if isinstance(rows, list) else [rows]))
-
-    def mapped(self, function: Callable[[Any], Any], n_features: int) -> Part:
-        """Return the part with every block changed by a function, once it is read."""
-        return self._replace(read=partial(_mapped, function, self), n_features=n_features)
+def dense(block: Any) -> npt.NDArray[Any]:
+    """Return a block as a dense array."""
+    return block.toarray() if sparse.issparse(block) else np.asarray(block)
 
 
 def require_numeric(dtype: np.dtype[Any], label: str) -> None:
-    """Refuse what is not real numbers."""
+    """Raise if values are not real numbers."""
     if dtype.kind in "biuf":
         return
     what = {
@@ -104,53 +66,72 @@ def require_numeric(dtype: np.dtype[Any], label: str) -> None:
     )
 
 
-def dense(block: Any) -> npt.NDArray[Any]:
-    """Return a block as an array, a sparse one with its zeros."""
-    return block.toarray() if sparse.issparse(block) else np.asarray(block)
+def require_rows(shape: tuple[int, ...]) -> None:
+    """Raise if a shape is not (rows, features), or is empty."""
+    if len(shape) != 2 or 0 in shape:
+        raise InputError(
+            f"A source of rows must be two-dimensional, rows × features, and not empty; its "
+            f"shape is {shape}."
+        )
 
 
-def _itself(rows: list[Any]) -> list[Any]:
-    return rows
+class Chunk(NamedTuple):
+    """Consecutive rows of a source, read on demand."""
+
+    start: int  # position of the first row in the source
+    n_rows: int
+    n_features: int
+    block_rows: int  # maximum number of rows of a block
+    label: str  # name of the source in error messages
+    read: Callable[[], Iterable[Any]]  # returns consecutive arrays, dense or sparse
+
+    def blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield the rows by dense blocks, each with the position of its first row."""
+        start = self.start
+        for rows in self.read():
+            for first in range(0, rows.shape[0], self.block_rows):
+                block = dense(rows[first : first + self.block_rows])
+                if block.ndim != 2 or block.shape[1] != self.n_features:
+                    raise InputError(
+                        f"{self.label} returned a block of shape {block.shape} after "
+                        f"{start + first} rows; every block must have {self.n_features} columns."
+                    )
+                require_numeric(block.dtype, self.label)
+                yield start + first, block
+            start += rows.shape[0]
+        if start - self.start != self.n_rows:
+            raise InputError(
+                f"{self.label} returned {start - self.start} rows from row {self.start} on, but "
+                f"{self.n_rows} before. {SAME_ROWS}"
+            )
+
+    def with_rows(self, *arrays: Any) -> Chunk:
+        """Return the chunk with its rows in memory, as consecutive arrays."""
+        return self._replace(read=partial(list, arrays))
+
+    def mapped(self, function: Callable[[Any], Any], n_features: int) -> Chunk:
+        """Return the chunk with a function applied to every block that is read."""
+        return self._replace(read=partial(_mapped_blocks, function, self), n_features=n_features)
 
 
-def _mapped(function: Callable[[Any], Any], part: Part) -> Iterator[Any]:
-    return (function(block.astype(np.float64)) for _, block in part.blocks())
-
-
-def is_large(n_bytes: int) -> bool:
-    """Return whether rows of this size stay where they are and are read by blocks.
-
-    The one rule for files, Dask arrays and lazy datasets; `Dataset.is_streamed` adds the number
-    of rows from which on even rows in memory are processed by blocks.
-    """
-    return n_bytes > defaults.LAZY_BYTES
-
-
-# A block in double precision: large enough for full speed, small beside any accumulator.
-BLOCK_BYTES = 1 << 23
-# Rows that are worked on together. Blocks of more rows end between pieces, so that these are the
-# same however a source is cut.
-PIECE_ROWS = 2048
-# Of a block so many slices are read at the most where few of its rows are wanted.
-_GAPS = 16
+def _mapped_blocks(function: Callable[[Any], Any], chunk: Chunk) -> Iterator[Any]:
+    return (function(block.astype(np.float64)) for _, block in chunk.blocks())
 
 
 class RowSummary(NamedTuple):
-    """What one pass over all rows tells: a hash, bad rows, mean, peak and the first row."""
+    """Statistics of all rows, from one pass over them."""
 
-    digest: str
-    n_bad: int
-    first_bad: int
-    mean: FloatArray
-    peak: float
-    first: FloatArray
+    digest: str  # hash of the shape and the values
+    bad: IndexArray  # positions of rows with NaN or infinity
+    mean: FloatArray  # of the other rows, (d,)
+    peak: float  # largest magnitude in the other rows
+    first: FloatArray  # the first row, (1, d)
 
 
 class RowSource(ABC):
-    """Rows of points, (n_rows, n_features), that can be read from the start again and again.
+    """Rows of points, (n_rows, n_features), that can be read any number of times.
 
-    Subclasses say how to read; everything else is a pass over blocks. Only one block is in
-    memory at a time.
+    Subclasses implement `chunks`; everything else is a pass over blocks, one in memory at a time.
 
     Examples
     --------
@@ -161,92 +142,100 @@ class RowSource(ABC):
 
     n_rows: int
     n_features: int
-    feature_names: tuple[str, ...] | None = None  # where what it reads has names
+    feature_names: tuple[str, ...] | None = None
+    is_portable: bool = True  # whether other processes can read the chunks
 
     @abstractmethod
-    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield all rows by parts with blocks of at most `n_rows` (8 MiB where None)."""
+    def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield all rows by chunks with blocks of at most `n_rows`; None is about 8 MiB."""
 
     def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield each part, with its number of rows, as it is sent to where work is done."""
-        return ((part.n_rows, part) for part in self.parts(n_rows))
+        """Yield each chunk in the form that is sent to a worker, with its number of rows."""
+        for chunk in self.chunks(n_rows):
+            yield chunk.n_rows, chunk if self.is_portable else chunk.with_rows(*chunk.read())
 
-    def whole(self, jobs: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        """Yield the jobs, or parts, and refuse in the end more or fewer rows than before."""
+    def complete(self, jobs: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        """Yield the jobs; raise at the end if they had more or fewer rows than the source."""
         seen = 0
         for n_rows, job in jobs:
             seen += n_rows
             yield n_rows, job
         if seen != self.n_rows:
-            raise InputError(f"{self!r} gave {seen} rows, and {self.n_rows} before. {SAME_ROWS}")
+            raise InputError(
+                f"{self!r} returned {seen} rows, but {self.n_rows} before. {SAME_ROWS}"
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n_rows, n_features)."""
         return self.n_rows, self.n_features
 
-    def step(self, n_rows: int | None) -> int:
-        """Return the rows of a block: these, or what 8 MiB hold, and not too few."""
+    def block_rows(self, n_rows: int | None) -> int:
+        """Return the number of rows of a block; for None, those of 8 MiB, in whole tiles."""
+        if n_rows:
+            return n_rows
         row_bytes = 8 * max(1, self.n_features)
+        # Wide rows: up to 64 MiB, because fewer than 256 rows make slow products.
         fewest = min(4096, max(256, 8 * BLOCK_BYTES // row_bytes))
-        rows = n_rows or max(fewest, BLOCK_BYTES // row_bytes)
-        return rows if n_rows or rows < PIECE_ROWS else rows // PIECE_ROWS * PIECE_ROWS
+        rows = max(fewest, BLOCK_BYTES // row_bytes)
+        return rows if rows < TILE_ROWS else rows // TILE_ROWS * TILE_ROWS
 
-    def part(self, start: int, size: int, n_rows: int | None, read: Callable[[], Any]) -> Part:
-        """Return so many rows from a place on, with blocks of at most `n_rows`."""
-        return Part(start, size, self.n_features, self.step(n_rows), repr(self), read)
+    def chunk(self, start: int, size: int, n_rows: int | None, read: Callable[[], Any]) -> Chunk:
+        """Return a chunk of `size` rows from `start` on, with blocks of at most `n_rows`."""
+        return Chunk(start, size, self.n_features, self.block_rows(n_rows), repr(self), read)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-        """Yield all rows in blocks of at most `n_rows` (8 MiB where None), dense and numeric."""
-        parts = self.whole((part.n_rows, part) for part in self.parts(n_rows))
-        yield from (block for _, part in parts for _, block in part.blocks())
+        """Yield all rows by dense numeric blocks of at most `n_rows`; None is about 8 MiB."""
+        for _, chunk in self.complete((chunk.n_rows, chunk) for chunk in self.chunks(n_rows)):
+            yield from (block for _, block in chunk.blocks())
 
     @cached_property
     def summary(self) -> RowSummary:
         """One pass over all rows, done once: O(n_rows n_features) time, one block of memory."""
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"points:{self.shape}".encode())
-        sums, peak, n_bad, first_bad, seen = np.zeros(self.n_features), 0.0, 0, -1, 0
+        digest = hashlib.blake2b(f"points:{self.shape}".encode(), digest_size=16)
+        sums, peak, seen = np.zeros(self.n_features), 0.0, 0
+        bad = [np.empty(0, dtype=np.int64)]
         first = np.empty((0, self.n_features))
         for block in self.blocks():
             values = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
             digest.update(values.data)
             first = first if first.size else values[:1].copy()
-            bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-            if bad.size:
-                first_bad = seen + int(bad[0]) if first_bad < 0 else first_bad
-                values = np.delete(values, bad, axis=0)
+            not_finite = np.flatnonzero(~np.isfinite(values).all(axis=1))
+            if not_finite.size:
+                values = np.delete(values, not_finite, axis=0)
+            bad.append(seen + not_finite)
             sums += values.sum(axis=0)
             peak = max(peak, float(np.abs(values).max(initial=0.0)))
-            n_bad, seen = n_bad + bad.size, seen + block.shape[0]
-        mean = sums / max(seen - n_bad, 1)
-        return RowSummary(digest.hexdigest(), int(n_bad), first_bad, mean, peak, first)
+            seen += block.shape[0]
+        positions = np.concatenate(bad)
+        mean = sums / max(seen - positions.size, 1)
+        return RowSummary(digest.hexdigest(), positions, mean, peak, first)
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return the sum of `function(block)` over all blocks, worked out where the rows are."""
+        """Return the sum of `function(block)` over all blocks."""
         return reduce(add, (function(block.astype(np.float64)) for block in self.blocks()))
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return these rows as float64, in the order asked for; no part without any is read."""
+        """Return these rows as float64, in the given order; chunks without any are not read."""
         wanted = np.asarray(rows, dtype=np.int64)
         order = np.argsort(wanted, kind="stable")
         ordered = wanted[order]
         out = np.empty((wanted.size, self.n_features))
-        for start, block in self._around(ordered):
+        for start, block in self._blocks_with(ordered):
             a, b = np.searchsorted(ordered, [start, start + block.shape[0]])
             out[order[a:b]] = block[ordered[a:b] - start]
         return out
 
-    def _around(self, ordered: IndexArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield blocks that hold these rows, each with the place of its first row."""
-        place = 0
-        for _, part in self.whole((part.n_rows, part) for part in self.parts()):
-            stop = int(np.searchsorted(ordered, part.start + part.n_rows))
-            if stop > place:
-                yield from part.blocks()
+    def _blocks_with(self, ordered: IndexArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield the blocks of the chunks that contain these rows."""
+        position = 0
+        for _, chunk in self.complete((chunk.n_rows, chunk) for chunk in self.chunks()):
+            stop = int(np.searchsorted(ordered, chunk.start + chunk.n_rows))
+            if stop > position:
+                yield from chunk.blocks()
             if stop == ordered.size:
                 return
-            place = stop
+            position = stop
 
     def read(self) -> FloatArray:
         """Return all rows as one float64 array."""
@@ -262,30 +251,32 @@ class RowSource(ABC):
 
 
 class SlicedRows(RowSource):
-    """Rows that can be read from any place; a subclass that can be pickled is opened anywhere."""
+    """Rows that can be read from any position; subclasses implement `between`."""
 
     @abstractmethod
     def between(self, start: int, stop: int) -> Any:
-        """Return these rows, dense or sparse."""
+        """Return rows `start` to `stop`, dense or sparse."""
 
-    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield parts of one block each."""
-        step = self.step(n_rows)
+    def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield chunks of one block each."""
+        step = self.block_rows(n_rows)
         for start in range(0, self.n_rows, step):
-            stop = min(start + step, self.n_rows)
-            yield self.part(start, stop - start, n_rows, partial(self._slice, start, stop))
+            yield self._slice(start, min(start + step, self.n_rows), n_rows)
 
-    def _around(self, ordered: IndexArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield what lies between these rows, but for wide gaps and never more than a block."""
-        step = self.step(None)
-        apart = (np.diff(ordered) > step // _GAPS) | (np.diff(ordered // step) > 0)
-        for some in np.split(ordered, np.flatnonzero(apart) + 1) if ordered.size else ():
-            start, stop = int(some[0]), int(some[-1]) + 1
-            part = self.part(start, stop - start, None, partial(self._slice, start, stop))
-            yield from part.blocks()
+    def _slice(self, start: int, stop: int, n_rows: int | None = None) -> Chunk:
+        return self.chunk(start, stop - start, n_rows, partial(_sliced, self, start, stop))
 
-    def _slice(self, start: int, stop: int) -> list[Any]:
-        return [self.between(start, stop)]
+    def _blocks_with(self, ordered: IndexArray) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Yield the slices around these rows, split at wide gaps and at the ends of blocks."""
+        step = self.block_rows(None)
+        # A gap of a 16th of a block: at most 16 reads per block instead of one.
+        apart = (np.diff(ordered) > step // 16) | (np.diff(ordered // step) > 0)
+        for group in np.split(ordered, np.flatnonzero(apart) + 1) if ordered.size else ():
+            yield from self._slice(int(group[0]), int(group[-1]) + 1).blocks()
+
+
+def _sliced(source: SlicedRows, start: int, stop: int) -> list[Any]:
+    return [source.between(start, stop)]
 
 
 class ArrayRows(SlicedRows):
@@ -295,77 +286,57 @@ class ArrayRows(SlicedRows):
         require_rows(tuple(array.shape))
         self.array = array
         self.n_rows, self.n_features = (int(size) for size in array.shape)
+        # A Zarr array in a folder is opened again by the worker; anything else is sent.
+        self.is_portable = hasattr(getattr(array, "store", None), "root")
 
     def between(self, start: int, stop: int) -> Any:
-        """Return these rows."""
+        """Return rows `start` to `stop`."""
         return self.array[start:stop]
 
-    def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield parts that carry their rows; a Zarr array in a folder is opened there again."""
-        if hasattr(getattr(self.array, "store", None), "root"):
-            return super().jobs(n_rows)
-        return ((part.n_rows, part.carried()) for part in self.parts(n_rows))
-
     def take(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return these rows as float64; at once where the array is in memory."""
+        """Return these rows as float64, in the given order."""
         if isinstance(self.array, np.ndarray) or sparse.issparse(self.array):
             return np.asarray(dense(self.array[np.asarray(rows)]), dtype=np.float64)
         return super().take(rows)
 
 
 class GeneratedRows(RowSource):
-    """Rows of a function that, each time it is called, yields the same blocks from the start.
-
-    Examples
-    --------
-    >>> source = GeneratedRows(lambda: (np.full((2, 3), i) for i in range(4)))
-    >>> source.shape
-    (8, 3)
-    """
+    """Rows of a function that returns an iterator over the same blocks at every call."""
 
     def __init__(self, factory: Callable[[], Iterable[Any]]) -> None:
         self.factory = factory
         shapes: list[tuple[int, ...]] = []
-        for rows in self._given():
+        for rows in self._generate():
             if not shapes:
                 self._first = np.atleast_1d(rows)[:1].copy()
             shapes.append(rows.shape)
         if not shapes or len(shapes[0]) != 2 or 0 in shapes[0]:
             raise InputError(
-                f"{factory!r} must return an iterator of blocks, rows × features; "
-                f"{'none' if not shapes else f'a block of shape {shapes[0]}'} arrived."
+                f"{factory!r} must return an iterator of blocks, rows × features; it returned "
+                f"{f'a block of shape {shapes[0]}' if shapes else 'no blocks'}."
             )
         require_numeric(self._first.dtype, f"a block of {factory!r}")
         self.n_rows, self.n_features = sum(shape[0] for shape in shapes), shapes[0][1]
 
-    def parts(self, n_rows: int | None = None) -> Iterator[Part]:
-        """Yield parts of one block each; they must begin as they did before."""
-        start, step = 0, self.step(n_rows)
-        for rows in self._given():
+    def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield chunks of one block each, with their rows in memory."""
+        start, step = 0, self.block_rows(n_rows)
+        for rows in self._generate():
             if start == 0 and rows[:1].tobytes() != self._first.tobytes():
                 raise InputError(
-                    f"{self!r} gave {rows[0]} as its first row, and {self._first[0]} before. The "
-                    "function must give the same rows at every call: seed its generator inside."
+                    f"{self!r} returned {rows[0]} as its first row, but {self._first[0]} before. "
+                    f"{SAME_ROWS}"
                 )
             for block in (rows[a : a + step] for a in range(0, rows.shape[0], step)):
-                yield self.part(start, block.shape[0], n_rows, list).carrying(block)
+                yield self.chunk(start, block.shape[0], n_rows, list).with_rows(block)
                 start += block.shape[0]
 
-    def _given(self) -> Iterator[npt.NDArray[Any]]:
+    def _generate(self) -> Iterator[npt.NDArray[Any]]:
         """Yield the blocks that are not empty."""
-        given = self.factory()
-        if not isinstance(given, Iterable):
+        blocks = self.factory()
+        if not isinstance(blocks, Iterable):
             raise InputTypeError(
-                f"{self.factory!r} must return an iterator of blocks, rows × features; "
-                f"{shape_of(given)} arrived."
+                f"{self.factory!r} must return an iterator of blocks, rows × features, not "
+                f"{shape_of(blocks)}."
             )
-        return (rows for rows in map(dense, given) if rows.shape[:1] != (0,))
-
-
-def require_rows(shape: tuple[int, ...]) -> None:
-    """Refuse what is not rows × features, or empty."""
-    if len(shape) != 2 or 0 in shape:
-        raise InputError(
-            f"A source of rows must be two-dimensional, rows × features, and not empty; shape "
-            f"{shape} arrived."
-        )
+        return (rows for rows in map(dense, blocks) if rows.shape[:1] != (0,))

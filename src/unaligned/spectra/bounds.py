@@ -11,7 +11,7 @@ from scipy.linalg import eigvalsh
 
 from .. import _check
 from .._check import FloatArray
-from ..data.convert import to_values
+from ..data.values import to_values
 from ..errors import InputError, InputTypeError
 from .base import is_singular
 

@@ -1,4 +1,4 @@
-"""Names of columns: every format that has them hands them on, none invents them."""
+"""Names of columns: read from every format that has them, and None otherwise."""
 
 import gzip
 import re
@@ -21,7 +21,7 @@ FRAME = pd.DataFrame(POINTS, columns=XYZ)
 def write_zarr(frame, path):
     pytest.importorskip("zarr")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # AnnData on what it will write by default one day
+        warnings.simplefilter("ignore")  # AnnData warns of future defaults
         annotated(frame).write_zarr(path)
 
 
@@ -36,7 +36,7 @@ def write_parquet(frame, path):
 
 
 def write_10x(frame, path):
-    """Write genes × cells as 10x does: identifiers, symbols that occur twice, and barcodes."""
+    """Write genes × cells as 10x does: identifiers, repeated symbols, and barcodes."""
     io.mmwrite(path, sparse.coo_array(frame.to_numpy().T))
     genes = [f"{name}\tsymbol\tGene Expression\n" for name in frame.columns]
     cells = [f"cell{i}-1\n" for i in range(len(frame))]
@@ -64,7 +64,7 @@ def write(name, folder, frame=FRAME):
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_columns_of_files_have_their_names(name, tmp_path):
+def test_columns_of_files_have_names(name, tmp_path):
     found = write(name, tmp_path / "one")
     assert found.feature_names == XYZ
     np.testing.assert_array_equal(found.values @ np.eye(3), POINTS)
@@ -73,20 +73,20 @@ def test_columns_of_files_have_their_names(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_files_in_another_order_are_refused_and_spectra_do_not_mind(name, tmp_path):
+def test_column_order_matters_to_mmd_and_not_to_les(name, tmp_path):
     one = write(name, tmp_path / "one")
     other = write(name, tmp_path / "other", FRAME[["z", "y", "x"]])
     with pytest.raises(
         NotApplicableError, match=r"'x' as column 0 where dataset .* has 'z'; bring the columns"
     ):
         ua.distance(one, other, "mmd")
-    assert ua.distance(one, ua.Dataset(POINTS), "mmd") == 0, "what has no names fits"
+    assert ua.distance(one, ua.Dataset(POINTS), "mmd") == 0, "data without names are comparable"
     assert one.fingerprint == ua.Dataset(POINTS).fingerprint
     assert ua.distance(one, other, n_eigenvalues=5) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_files_with_other_names_are_refused(name, tmp_path):
+def test_different_column_names_raise(name, tmp_path):
     one = write(name, tmp_path / "one")
     other = write(name, tmp_path / "other", FRAME.rename(columns={"y": "Y"}))
     with pytest.raises(NotApplicableError, match=r"has no column 'y', which dataset .* has"):
@@ -94,14 +94,14 @@ def test_files_with_other_names_are_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_numbers_that_stand_for_missing_names_are_none(name, tmp_path):
+def test_counted_columns_have_no_names(name, tmp_path):
     assert write(name, tmp_path, pd.DataFrame(POINTS)).feature_names is None
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.h5ad", "matrix.mtx"])
-def test_a_name_may_occur_twice_and_the_order_still_counts(name, tmp_path):
+def test_repeated_names_are_compared_in_order(name, tmp_path):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # AnnData on names that occur twice
+        warnings.simplefilter("ignore")  # AnnData warns of repeated names
         one = write(name, tmp_path / "one", FRAME.set_axis(["a", "a", "b"], axis=1))
         other = write(name, tmp_path / "other", FRAME.set_axis(["b", "a", "a"], axis=1))
     assert one.feature_names == ("a", "a", "b")
@@ -114,7 +114,7 @@ NAMELESS = [name for name in SOUND if not re.search(r"csv|tsv|parquet|feather|h5
 
 
 @pytest.mark.parametrize("name", NAMELESS)
-def test_formats_without_names_get_none(name, tmp_path):
+def test_formats_without_names_have_none(name, tmp_path):
     (tmp_path / name).write_bytes(SOUND[name]())
     assert ua.load(tmp_path / name).feature_names is None
 
@@ -127,46 +127,46 @@ def path(request, tmp_path):
     return path
 
 
-def test_chosen_columns_keep_their_names_in_the_order_asked_for(path):
+def test_selected_columns_keep_their_names(path):
     assert ua.load(path, columns=["z", "x"]).feature_names == ("z", "x")
     assert ua.load(path, columns=[3, 0]).feature_names == ("z", "x")
 
 
-def test_columns_that_are_dropped_take_their_names_along(path):
+def test_dropped_columns_drop_their_names(path):
     with pytest.warns(DataWarning, match="Dropped columns without numbers: 'day'"):
         assert ua.load(path, drop_non_numeric=True).feature_names == XYZ
 
 
-def test_groups_have_the_names_without_that_of_the_labels(path):
+def test_names_of_groups_exclude_the_label_column(path):
     groups = ua.load_all(path, group_by="day")
     assert [group.feature_names for group in groups.values()] == [XYZ] * 3
     chosen = ua.load_all(path, group_by="day", columns=["y"])
     assert [group.feature_names for group in chosen.values()] == [("y",)] * 3
 
 
-def test_of_a_transposed_table_rows_without_names_name_nothing(path):
+def test_transposed_table_without_row_names_has_no_names(path):
     with pytest.warns(DataWarning, match="Dropped columns without numbers: 'day'"):
         found = ua.load(path, drop_non_numeric=True, transpose=True)
     assert (found.n_features, found.feature_names) == (12, None)
 
 
-def test_numbers_in_place_of_names_name_nothing_when_chosen(path):
+def test_selected_counted_columns_have_no_names(path):
     NAMED[path.name](pd.DataFrame(POINTS).rename(columns=str), path)
     assert ua.load(path, columns=["2", "0"]).feature_names is None
 
 
-def test_rows_that_are_dropped_leave_the_names(path):
+def test_dropping_rows_keeps_feature_names(path):
     NAMED[path.name](FRAME.assign(y=[np.nan, *range(11)]), path)
     with pytest.warns(DataWarning, match="dropped 1 of 12 rows"):
         assert ua.load(path, nan_policy="omit").feature_names == XYZ
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_names_of_rows_name_the_columns_of_a_transposed_table(suffix, tmp_path):
+def test_transposed_table_has_the_row_names_as_feature_names(suffix, tmp_path):
     path = tmp_path / f"t.{suffix}"
     for index, names in (
         (["CD4", "CD8", "CD4"], ("CD4", "CD8", "CD4")),
-        ([7157, 672, 675], ("7157", "672", "675")),  # genes by Entrez's numbers
+        ([7157, 672, 675], ("7157", "672", "675")),  # Entrez gene numbers
         (["CD4", None, "CD8"], None),
         ([0, 1, 2], None),
     ):
@@ -189,12 +189,12 @@ def test_names_of_rows_name_the_columns_of_a_transposed_table(suffix, tmp_path):
         ("x,x,x\n1,2,3\n", ("x", "x", "x")),
     ],
 )
-def test_headers_as_people_write_them(text, names, tmp_path):
+def test_headers_of_text_tables(text, names, tmp_path):
     (tmp_path / "t.csv").write_text(text)
     assert ua.load(tmp_path / "t.csv").feature_names == names
 
 
-def test_a_table_without_header_has_no_names_whatever_is_chosen(tmp_path):
+def test_table_without_header_has_no_names(tmp_path):
     (tmp_path / "t.csv").write_text("1,2,3\n4,5,6\n")
     assert ua.load(tmp_path / "t.csv", columns=[2, 0]).feature_names is None
     (tmp_path / "t.csv").write_text("400,401,402\n1,2,3\n")
@@ -203,7 +203,7 @@ def test_a_table_without_header_has_no_names_whatever_is_chosen(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.h5ad"])
-def test_rows_read_by_blocks_have_names(name, tmp_path):
+def test_lazy_files_have_names(name, tmp_path):
     NAMED[name](FRAME, tmp_path / name)
     lazy = ua.load(tmp_path / name, lazy=True)
     assert lazy.is_lazy
@@ -220,17 +220,17 @@ def test_rows_read_by_blocks_have_names(name, tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "GSM1_liver_"])
 @pytest.mark.parametrize("genes", ["genes.tsv", "genes.tsv.gz", "features.tsv"])
-def test_names_of_genes_are_found_beside_it(prefix, genes, tmp_path):
+def test_gene_names_are_read_from_the_file_beside_the_matrix(prefix, genes, tmp_path):
     path = tmp_path / f"{prefix}matrix.mtx"
     io.mmwrite(path, sparse.coo_array(POINTS.T))
     lines = b"ENSG1\tA\nENSG2\tA\nENSG3\tB\n"
     packed = gzip.compress(lines) if genes.endswith(".gz") else lines
     (tmp_path / f"{prefix}{genes}").write_bytes(packed)
     assert ua.load(path, transpose=True).feature_names == ("ENSG1", "ENSG2", "ENSG3")
-    assert ua.load(path).feature_names is None, "cells are not named"
+    assert ua.load(path).feature_names is None, "cells have no names"
 
 
-def test_the_lists_of_10x_are_no_datasets_of_a_folder(tmp_path):
+def test_name_lists_of_10x_are_not_datasets(tmp_path):
     write_10x(FRAME, tmp_path / "matrix.mtx")
     np.save(tmp_path / "other.npy", POINTS.T)
     found = ua.load_all(tmp_path, transpose=True)
@@ -240,7 +240,7 @@ def test_the_lists_of_10x_are_no_datasets_of_a_folder(tmp_path):
     }
 
 
-def test_cells_are_named_by_their_barcodes_and_genes_found_on_either_side(tmp_path):
+def test_10x_names_follow_the_orientation_of_the_matrix(tmp_path):
     write_10x(FRAME, tmp_path / "matrix.mtx")
     barcodes = tuple(f"cell{i}-1" for i in range(12))
     assert ua.load(tmp_path / "matrix.mtx").feature_names == barcodes
@@ -248,7 +248,7 @@ def test_cells_are_named_by_their_barcodes_and_genes_found_on_either_side(tmp_pa
     assert ua.load(tmp_path / "matrix.mtx").feature_names == XYZ
 
 
-def test_lists_of_another_length_or_another_matrix_are_not_its_own(tmp_path):
+def test_name_lists_of_wrong_length_or_other_matrix_are_ignored(tmp_path):
     (tmp_path / "features.tsv").write_text("a\nb\n")
     for name in ("matrix.mtx", "counts.mtx"):
         io.mmwrite(tmp_path / name, sparse.coo_array(POINTS.T))
@@ -258,7 +258,7 @@ def test_lists_of_another_length_or_another_matrix_are_not_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("damaged", [b"\xff\xfe", b""])
-def test_a_damaged_list_is_told_and_the_values_are_read(damaged, tmp_path):
+def test_damaged_name_list_warns_and_values_are_read(damaged, tmp_path):
     io.mmwrite(tmp_path / "matrix.mtx", sparse.coo_array(POINTS.T))
     (tmp_path / "features.tsv").write_bytes(damaged)
     with pytest.warns(DataWarning, match=r"features.tsv.* The columns stay without names"):
@@ -272,19 +272,19 @@ def test_flattened_arrays_have_no_names(tmp_path):
     assert ua.load(tmp_path / "t.npy", flatten=True).feature_names is None
 
 
-def test_equal_names_of_several_files_are_in_memory_once(tmp_path):
+def test_equal_names_are_interned(tmp_path):
     first, second = (write("t.csv", tmp_path / folder) for folder in ("one", "other"))
     assert all(a is b for a, b in zip(first.feature_names, second.feature_names, strict=True))
 
 
-def test_names_are_words_of_plain_python():
+def test_names_are_python_strings():
     names = column_names(np.array(["a", "b"]))
     assert names == ("a", "b")
     assert {type(name) for name in names} == {str}
     assert column_names(None) is column_names([]) is None
 
 
-def test_paths_are_compared_by_their_names_too(tmp_path):
+def test_compare_checks_column_names_of_paths(tmp_path):
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     FRAME[["y", "x", "z"]].to_csv(tmp_path / "b.csv", index=False)
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]

@@ -1,4 +1,4 @@
-"""Whatever holds a table of numbers is read; whatever does not is refused with a remedy."""
+"""Conversion of array-likes: tables of numbers are read, anything else raises with a remedy."""
 
 import types
 
@@ -20,7 +20,7 @@ class HasArray:
         return FLOATS if dtype is None else FLOATS.astype(dtype)
 
 
-class FrameOfMyOwn(pd.DataFrame):
+class CustomFrame(pd.DataFrame):
     """A subclass from another module, as a GeoDataFrame is."""
 
 
@@ -72,7 +72,7 @@ READABLE = {
     ),
     "DataFrame of nullable numbers": lambda _: pd.DataFrame(FLOATS).convert_dtypes(),
     "DataFrame of sparse columns": lambda _: pd.DataFrame(FLOATS).astype(pd.SparseDtype("float")),
-    "a subclass of DataFrame": lambda _: FrameOfMyOwn(FLOATS),
+    "a subclass of DataFrame": lambda _: CustomFrame(FLOATS),
     "polars": lambda _: polars_frame(FLOATS),
     "polars, lazy": lambda _: polars_frame(FLOATS).lazy(),
     "Arrow table": lambda _: arrow_table(FLOATS),
@@ -87,13 +87,13 @@ READABLE = {
 
 
 @pytest.mark.parametrize("form", READABLE)
-def test_every_readable_form_has_the_fingerprint_and_the_signature_of_float64(form, tmp_path):
+def test_every_form_has_the_fingerprint_and_signature_of_float64(form, tmp_path):
     dataset = ua.Dataset(READABLE[form](tmp_path))
     assert dataset.fingerprint == ua.Dataset(FLOATS).fingerprint
     assert np.array_equal(ua.signature(dataset, **K).values, ua.signature(FLOATS, **K).values)
 
 
-def test_a_table_with_booleans_beside_floats_is_a_table_of_numbers():
+def test_booleans_are_numbers():
     frame = pd.DataFrame({"a": POINTS[:, 0] > 50, "b": FLOATS[:, 1]})
     plain = np.column_stack([POINTS[:, 0] > 50, FLOATS[:, 1]]).astype(float)
     assert np.array_equal(ua.Dataset(frame).prepared(), plain)
@@ -102,7 +102,7 @@ def test_a_table_with_booleans_beside_floats_is_a_table_of_numbers():
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, bool])
-def test_sparse_points_give_the_signature_of_dense_points(make, dtype):
+def test_sparse_points_have_the_signature_of_dense_points(make, dtype):
     dense = np.where(POINTS > 60, POINTS, 0).astype(dtype)
     expected = ua.signature(dense, **K)
     found = ua.signature(make(dense), **K)
@@ -110,13 +110,13 @@ def test_sparse_points_give_the_signature_of_dense_points(make, dtype):
     assert found.sigma_squared == pytest.approx(expected.sigma_squared, rel=1e-12)
 
 
-def test_the_fingerprint_of_sparse_values_ignores_how_they_are_stored():
+def test_fingerprint_of_sparse_values_does_not_depend_on_storage():
     plain = sparse.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
     rows, columns = [0, 0, 0, 1, 1], [2, 0, 1, 1, 1]
     messy = sparse.csr_array(([2.0, 1.0, -0.0, 1.0, 2.0], (rows, columns)), shape=(2, 3))
     before = messy.data.copy()
     assert ua.Dataset(messy).fingerprint == ua.Dataset(plain).fingerprint
-    assert np.array_equal(messy.data, before), "the caller's matrix must not change"
+    assert np.array_equal(messy.data, before), "the caller's matrix is unchanged"
 
 
 def fake_anndata():
@@ -126,18 +126,18 @@ def fake_anndata():
 
 
 UNREADABLE = {
-    "None": (None, InputTypeError, r"array-like.*None arrived"),
-    "bytes of a path": (b"points.npy", InputTypeError, r"b'points.npy' arrived. Files are read"),
-    "a number": (3.0, InputError, r"two-dimensional.*shape \(\) arrived"),
+    "None": (None, InputTypeError, r"array-like.*, not None"),
+    "bytes of a path": (b"points.npy", InputTypeError, r"not b'points.npy'. Read files with"),
+    "a number": (3.0, InputError, r"two-dimensional.*shape is \(\)"),
     "an object": (object(), InputTypeError, r"array-like.*not object"),
     "a dict": ({"a": [1, 2]}, InputTypeError, r"array-like.*not dict"),
     "a generator": ((i for i in range(3)), InputTypeError, r"array-like.*not generator"),
-    "0-d": (np.array(1.0), InputError, r"two-dimensional.*shape \(\) arrived. Pass rows"),
-    "1-d": (np.ones(5), InputError, r"shape \(5,\) arrived. Use values.reshape\(-1, 1\)"),
-    "3-d": (np.ones((2, 3, 4)), InputError, r"shape \(2, 3, 4\).*reshape\(len\(values\), -1\)"),
+    "0-d": (np.array(1.0), InputError, r"two-dimensional.*shape is \(\). Pass rows"),
+    "1-d": (np.ones(5), InputError, r"shape is \(5,\). Use values.reshape\(-1, 1\)"),
+    "3-d": (np.ones((2, 3, 4)), InputError, r"shape is \(2, 3, 4\).*reshape\(len\(values\), -1\)"),
     "no rows": (np.ones((0, 3)), InputError, r"is empty: its shape is \(0, 3\)"),
     "no columns": (np.ones((3, 0)), InputError, r"is empty: its shape is \(3, 0\)"),
-    "an empty list": ([], InputError, r"shape \(0,\) arrived"),
+    "an empty list": ([], InputError, r"shape is \(0,\)"),
     "an empty DataFrame": (pd.DataFrame(), InputError, r"is empty"),
     "text": ([["a", "b"]], InputTypeError, r"holds text.*astype\(float\)"),
     "bytes": (np.array([[b"a"]]), InputTypeError, r"holds bytes"),
@@ -149,7 +149,7 @@ UNREADABLE = {
     "masked text": (np.ma.array([["a"]], mask=[[True]]), InputTypeError, r"holds text"),
     "ragged lists": ([[1, 2], [3]], InputError, r"All rows need the same length"),
     "sparse complex": (sparse.csr_array(np.eye(3) * 1j), InputTypeError, r"complex numbers"),
-    "a Series": (pd.Series([1.0, 2.0]), InputError, r"shape \(2,\) arrived"),
+    "a Series": (pd.Series([1.0, 2.0]), InputError, r"shape is \(2,\)"),
     "a text column": (
         pd.DataFrame({"x": [1.0], "gene": ["a"]}),
         InputTypeError,
@@ -165,7 +165,7 @@ UNREADABLE = {
         InputTypeError,
         r"9 columns without numbers: 't0', 't1', 't2', 't3', 't4', …",
     ),
-    "AnnData": (fake_anndata(), InputTypeError, r"AnnData.*Say which one: adata.X"),
+    "AnnData": (fake_anndata(), InputTypeError, r"AnnData.*Choose one: adata.X"),
     "NaN": ([[1.0, 2.0], [np.nan, 3.0]], InputError, r"1 of 2 rows \(first in row 1\).*'omit'"),
     "infinity": ([[np.inf], [3.0]], InputError, r"NaN or infinite values in 1 of 2 rows"),
     "sparse NaN": (sparse.csr_array([[0.0, 1.0], [np.nan, 0.0]]), InputError, r"first in row 1"),
@@ -191,7 +191,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", [name for name in UNREADABLE if name != "a generator"])
-def test_unreadable_data_is_refused_by_every_verb_with_its_name_and_a_remedy(name, call):
+def test_unreadable_data_raises_with_its_name_and_a_remedy(name, call):
     data, error, message = UNREADABLE[name]
     run, label = CALLS[call]
     with pytest.raises(error, match=f"(?s){label}.*{message}"):
@@ -202,19 +202,19 @@ def test_unreadable_data_is_refused_by_every_verb_with_its_name_and_a_remedy(nam
     ("make", "message"),
     [
         (lambda: polars_frame([["a", 1, 2]]), r"without numbers: 'a'"),
-        (lambda: polars_frame(FLOATS)["a"], r"shape \(30,\) arrived"),
+        (lambda: polars_frame(FLOATS)["a"], r"shape is \(30,\)"),
         (lambda: arrow_table([["x", "1", "2"]]), r"3 columns without numbers: 'a', 'b', 'c'"),
-        (lambda: arrow_table(FLOATS)["a"], r"shape \(30,\) arrived"),
+        (lambda: arrow_table(FLOATS)["a"], r"shape is \(30,\)"),
         (lambda: tensor([1j, 2.0]).reshape(1, 2), r"complex numbers"),
     ],
     ids=["polars text", "polars series", "Arrow text", "Arrow column", "torch complex"],
 )
-def test_other_tables_are_refused_alike(make, message):
+def test_tables_without_numbers_raise(make, message):
     with pytest.raises(InputError, match=message):
         ua.Dataset(make())
 
 
-def test_missing_values_of_other_tables_count_as_nan():
+def test_missing_values_of_tables_are_nan():
     polars = pytest.importorskip("polars", reason="polars is not installed")
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     columns = {"a": [1, None, 3], "b": [True, False, None]}
@@ -227,7 +227,7 @@ def test_missing_values_of_other_tables_count_as_nan():
             assert np.array_equal(ua.Dataset(table, nan_policy="omit").prepared(), [[1.0, 1.0]])
 
 
-def test_reading_copies_nothing_and_protects_the_result():
+def test_values_are_a_read_only_view():
     values = FLOATS.copy()
     dataset = ua.Dataset(values)
     assert np.shares_memory(dataset.values, values)
@@ -241,12 +241,12 @@ def pandas_frame(values):
 
 
 @pytest.mark.parametrize("make", [pandas_frame, polars_frame, arrow_table])
-def test_tables_keep_the_names_of_their_columns(make):
+def test_columns_of_tables_have_names(make):
     assert ua.Dataset(make(FLOATS)).feature_names == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("dtype", [object, "category", "string"])
-def test_a_pandas_table_keeps_the_names_of_its_rows(dtype):
+def test_rows_of_pandas_tables_have_names(dtype):
     table = pandas_frame(FLOATS)
     words = [f"s{i}" for i in range(len(FLOATS))]
     assert ua.Dataset(table.set_index(pd.Index(words, dtype=dtype))).sample_names == tuple(words)
@@ -254,7 +254,7 @@ def test_a_pandas_table_keeps_the_names_of_its_rows(dtype):
     assert ua.Dataset(table.set_index(pd.Index(twice))).sample_names == tuple(twice)
 
 
-def test_rows_without_names_in_words_have_none():
+def test_index_that_is_not_text_gives_no_sample_names():
     table = pandas_frame(FLOATS)
     n = len(FLOATS)
     unnamed = [
@@ -274,13 +274,13 @@ def test_rows_without_names_in_words_have_none():
         assert ua.Dataset(make(FLOATS)).sample_names is None
 
 
-def test_columns_of_a_dask_table_have_names():
+def test_columns_of_dask_tables_have_names():
     dask = pytest.importorskip("dask.dataframe")
     table = dask.from_pandas(pandas_frame(FLOATS), npartitions=2)
     assert ua.Dataset(table).feature_names == ("a", "b", "c")
 
 
-def test_columns_without_names_in_words_have_none():
+def test_columns_that_are_not_text_give_no_feature_names():
     assert ua.Dataset(pd.DataFrame(FLOATS)).feature_names is None
     assert ua.Dataset(pd.DataFrame(FLOATS, columns=["a", "b", 2])).feature_names is None
     lazy = polars_frame(FLOATS).lazy()
@@ -288,7 +288,7 @@ def test_columns_without_names_in_words_have_none():
 
 
 @pytest.mark.parametrize("what", ["network", "loader", "meta"])
-def test_what_torch_has_besides_tensors_is_refused_in_words(what):
+def test_torch_objects_without_values_raise(what):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     made = {
         "network": lambda: torch.nn.Linear(2, 3),
