@@ -8,6 +8,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 import unaligned as ua
+from unaligned import defaults
 from unaligned.cli import app
 from unaligned.data import values as conversion
 from unaligned.errors import DataWarning, InputError, InputTypeError
@@ -363,3 +364,16 @@ def test_renaming_keeps_the_cached_fingerprint(scans):
     assert thin.with_options(preprocess="standardize").fingerprint != thin.fingerprint
     with pytest.raises(InputError, match="name=3 must be text"):
         thin.with_options(name=3)
+
+
+def test_datasets_of_many_rows_and_large_lazy_ones_are_streamed(monkeypatch):
+    few = POINTS[:19]
+    lazy = ua.Dataset.from_source(sources.ArrayRows(few))
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 20)
+    assert ua.Dataset(POINTS).is_streamed
+    assert not ua.Dataset(np.eye(20), kind="spd").is_streamed
+    assert not ua.Dataset(few).is_streamed
+    assert not lazy.is_streamed
+    monkeypatch.setattr(defaults, "LAZY_BYTES", few.nbytes - 1)
+    assert lazy.is_streamed
+    assert not ua.Dataset(few).is_streamed
