@@ -92,38 +92,29 @@ def command(
     """
 
     def register(function: Function) -> Function:
+        paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+        help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
         epilog = "\n\n".join(["Examples:", *examples])
-        group.command(name, cls=cls, epilog=epilog)(flat(function))
+        group.command(name, cls=cls, help=help, epilog=epilog)(flat(function))
         return function
 
     return register
 
 
 def flat(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function with the fields of its dataclass parameters as parameters.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Size:
-    ...     width: int = 1
-    >>> def show(name: str, size: Size) -> None:
-    ...     print(name, size)
-    >>> flat(show)(name="door", width=2)
-    door Size(width=2)
-    """
+    """Return the function with the fields of its dataclass parameters as parameters."""
     hints = get_type_hints(function, include_extras=True)
     settings: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
     for name, own in inspect.signature(function).parameters.items():
         own = own.replace(kind=own.KEYWORD_ONLY)
-        if name not in settings:
+        if name in settings:
+            inner = get_type_hints(settings[name], include_extras=True)
+            for f in fields(settings[name]):
+                option = own.replace(name=f.name, default=f.default, annotation=inner[f.name])
+                parameters.append(option)
+        else:
             parameters.append(own.replace(annotation=hints[name]))
-            continue
-        inner = get_type_hints(settings[name], include_extras=True)
-        parameters += [
-            own.replace(name=f.name, default=f.default, annotation=inner[f.name])
-            for f in fields(settings[name])
-        ]
 
     @wraps(function)
     def run(**given: Any) -> None:
@@ -145,30 +136,14 @@ def resumable(hint: str) -> Iterator[None]:
         raise KeyboardInterrupt(f"{str(error) or 'Stopped by Ctrl-C.'} {hint}") from None
 
 
-def _print_and_exit(text: str) -> Callable[[bool], None]:
-    def callback(wanted: bool) -> None:
-        if wanted:
-            typer.echo(text)
-            raise typer.Exit
-
-    return callback
-
-
-_show_version = _print_and_exit(f"unaligned {__version__}")
-_show_citation = _print_and_exit(_CITATION % __version__)
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _program(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-    cite: Annotated[
-        bool,
-        typer.Option("--cite", callback=_show_citation, is_eager=True, help="Print BibTeX."),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    cite: Annotated[bool, typer.Option("--cite", help="Print BibTeX entries.")] = False,
 ) -> None:
-    pass
+    if version:
+        typer.echo(f"unaligned {__version__}")
+    if cite:
+        typer.echo(_CITATION % __version__)
+    if version or cite:
+        raise typer.Exit

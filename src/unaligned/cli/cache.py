@@ -11,7 +11,7 @@ import typer
 from .._format import amount
 from ..errors import InputError, counted
 from .app import app, command
-from .options import AsJSON, CacheFolder, cache_in
+from .options import AsJSON, CacheFolder, cache_in, option
 from .printing import print_json, print_message, stdout
 
 cache = typer.Typer(
@@ -36,9 +36,7 @@ def info(folder: CacheFolder = None, json: AsJSON = False) -> None:
 @command("unaligned cache clear", "unaligned cache clear --keep 100MB", group=cache)
 def clear(
     folder: CacheFolder = None,
-    keep: Annotated[
-        str, typer.Option(metavar="SIZE", help="Keep the most recently used, up to this size.")
-    ] = "0",
+    keep: Annotated[str, option("Keep the last used, up to SIZE.", True, metavar="SIZE")] = "0",
 ) -> None:
     """Remove signatures from the cache."""
     found = cache_in(folder)

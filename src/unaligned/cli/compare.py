@@ -15,6 +15,7 @@ import typer
 
 from .._format import jsonable
 from ..errors import FileError, InputError, MissingExtraError, NotApplicableError, counted
+from . import printing
 from .app import Command, command, resumable
 from .options import (
     FORMATS,
@@ -26,17 +27,10 @@ from .options import (
     SignatureOptions,
     Subsample,
     literal,
+    option,
     pairs,
     require_writable,
     words,
-)
-from .printing import (
-    fits,
-    print_json,
-    print_message,
-    print_problem,
-    print_table,
-    table,
 )
 
 if TYPE_CHECKING:
@@ -49,28 +43,17 @@ if TYPE_CHECKING:
 class OutputOptions:
     """Files that `compare` writes."""
 
-    out: Annotated[
-        Path | None, typer.Option(help="Write the distances to a .csv, .json or .npz file.")
-    ] = None
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw a heat map to a .png, .svg, .pdf or .jpg file.")
-    ] = None
-    report: Annotated[Path | None, typer.Option(help="Write a report to an .html file.")] = None
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None
+    out: Annotated[Path | None, option("Write the distances: .csv, .json or .npz.")] = None
+    plot: Annotated[Path | None, option("Draw a heat map: .png, .svg, .pdf or .jpg.")] = None
+    report: Annotated[Path | None, option("Write a report: .html.")] = None
+    title: Annotated[str | None, option("Title of the report.")] = None
     tag: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUES",
-            help="For the report: one value per dataset, in their order, such as `day=0,1,4`.",
-        ),
+        option("For the report: one value per dataset: `day=0,1,4`.", metavar="KEY=VALUES"),
     ] = None
     tags: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="For the report: a .csv file with the names of the datasets in the first column "
-            "and a tag in each other.",
-        ),
+        option("For the report: a .csv file with names, then a column per tag.", metavar="FILE"),
     ] = None
 
     def require_possible(self) -> None:
@@ -78,13 +61,13 @@ class OutputOptions:
         from ..report.page import SUFFIXES
 
         pictures = (".png", ".svg", ".pdf", ".jpg")
-        for option, suffixes in (("out", FORMATS), ("plot", pictures), ("report", SUFFIXES)):
-            path = getattr(self, option)
+        for name, suffixes in (("out", FORMATS), ("plot", pictures), ("report", SUFFIXES)):
+            path = getattr(self, name)
             if path is not None:
-                require_writable(option, path, suffixes)
-        for option in ("title", "tag", "tags"):
-            if getattr(self, option) and self.report is None:
-                raise InputError(f"--{option} needs a report: add --report report.html.")
+                require_writable(name, path, suffixes)
+        for name in ("title", "tag", "tags"):
+            if getattr(self, name) and self.report is None:
+                raise InputError(f"--{name} needs a report: add --report report.html.")
 
     def tag_table(self, names: Sequence[str]) -> pd.DataFrame | None:
         """Return a row for each dataset and a column for each tag, or None without tags."""
@@ -135,7 +118,7 @@ class OutputOptions:
             typed = shlex.join(["unaligned", *sys.argv[1:]])
             comparison.report(own(self.report), title=self.title, tags=tags, command=typed)
         for path in filter(None, (self.out, self.plot, self.report)):
-            print_message(f"Written: {own(path)}")
+            printing.print_message(f"Written: {own(path)}")
 
 
 def _read_tag_file(path: Path) -> pd.DataFrame:
@@ -158,9 +141,8 @@ def _read_tag_file(path: Path) -> pd.DataFrame:
 
 
 class _CompareCommand(Command):
-    """A command whose --against takes all files up to the next option."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Let --against take all files up to the next option."""
         repeated: list[str] = []
         inside = False
         for argument in args:
@@ -172,7 +154,7 @@ class _CompareCommand(Command):
         return super().parse_args(ctx, repeated)
 
 
-def _complete_distance(incomplete: str) -> list[str]:
+def _complete(incomplete: str) -> list[str]:
     from ..metrics.registry import DISTANCES
 
     return [name for name in DISTANCES if name.startswith(incomplete)]
@@ -196,25 +178,15 @@ def compare(
     output: OutputOptions,
     references: Annotated[
         list[str] | None,
-        typer.Option(
-            "--against",
-            metavar="FILE",
-            help="References; each FILE is compared with each of them.",
-        ),
+        option("References to compare each FILE with.", False, "--against", metavar="FILE"),
     ] = None,
     distance: Annotated[
         list[str] | None,
-        typer.Option(
-            "--distance",
-            "-d",
-            show_default="les",
-            autocompletion=_complete_distance,
-            help="A distance, see `unaligned distances`. May be repeated.",
-        ),
+        option("See `unaligned distances`.", "les", "--distance", "-d", autocompletion=_complete),
     ] = None,
-    option: Annotated[
+    option_pairs: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Another option of the distance: squared=true."),
+        option("Option of the distance: squared=true.", False, "--option", metavar="KEY=VALUE"),
     ] = None,
     subsample: Subsample = None,
     json: AsJSON = False,
@@ -228,7 +200,7 @@ def compare(
     output.require_possible()
     listed = [name for text in distance or ["les"] for name in words(text) or ()]
     names = list(dict.fromkeys(listed))
-    extra = {key: literal(value) for key, value in pairs("--option", option).items()}
+    extra = {key: literal(value) for key, value in pairs("--option", option_pairs).items()}
     options = _options_by_distance(names, {**signature.given(), **extra})
     datasets = reading.load(files, short=not references)
     others = reading.load(references) if references else None
@@ -250,13 +222,13 @@ def compare(
         try:
             found.append(_compare(datasets, {**settings, **options[name], "distance": name}))
         except (NotApplicableError, MissingExtraError) as error:
-            print_problem("Error", error)
+            printing.print_problem("Error", error)
             continue
         if not json:
             _print_distances(found[-1])
         output.write(found[-1], several=len(names) > 1, tags=tags)
     if json and found:
-        print_json(_as_json(found))
+        printing.print_json(_as_json(found))
     if len(found) < len(names):
         raise typer.Exit(1)
 
@@ -292,14 +264,14 @@ def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compar
     n_cached = sum(map(is_cached, signatures))
     if n_cached:
         total = counted(len(signatures), "dataset")
-        print_message(f"{total}: {counted(n_cached, 'signature')} from the cache.")
+        printing.print_message(f"{total}: {counted(n_cached, 'signature')} from the cache.")
     if signatures:
         small = min(signatures, key=lambda item: item.n_samples)
         large = max(signatures, key=lambda item: item.n_samples)
         # Larger ratios are a warning of `ua.compare`.
         differ = 1.5 < large.n_samples / small.n_samples <= SIZE_RATIO
         if differ and 2 * small.n_eigenvalues >= small.n_samples:
-            print_message(
+            printing.print_message(
                 f"Note: {small.name!r} has {small.n_samples} rows, {large.name!r} has "
                 f"{large.n_samples}, and K={small.n_eigenvalues} is most of the smaller spectrum. "
                 "Part of their distance is due to the sizes. Use --subsample common, or lower -K."
@@ -331,17 +303,17 @@ def _print_distances(comparison: Comparison) -> None:
     largest = max(map(float, comparison.error_bounds.ravel()))
     accuracy = f" (error ≤ {largest:.1g})" if math.isfinite(largest) else ""
     title = f"{comparison.distance_name} distances{accuracy}"
-    rows = table(["", *others], n_text=1)
+    rows = printing.table(["", *others], n_text=1)
     for name, row in zip(names, comparison.distances, strict=True):
         rows.add_row(name, *(f"{value:.4g}" for value in row))
-    if fits(rows):
-        print_table(title, rows)
+    if printing.fits(rows):
+        printing.print_table(title, rows)
         return
-    rows = table(["dataset", "nearest", "distance", "farthest", "distance"], n_text=1)
+    rows = printing.table(["dataset", "nearest", "distance", "farthest", "distance"], n_text=1)
     for i, name in enumerate(names):
         row = comparison.distances[i]
         rest = [j for j in range(len(others)) if not (comparison.is_square and i == j)]
         near, far = min(rest, key=lambda j: row[j]), max(rest, key=lambda j: row[j])
         rows.add_row(name, others[near], f"{row[near]:.4g}", others[far], f"{row[far]:.4g}")
-    print_table(title, rows)
-    print_message("The terminal is too narrow for all distances: use --out distances.csv.")
+    printing.print_table(title, rows)
+    printing.print_message("The terminal is too narrow for all distances; write them with --out.")

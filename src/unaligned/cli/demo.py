@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from .app import command
-from .options import AsJSON
+from .options import AsJSON, option
 from .printing import print_json, print_table, stdout, table
 
 
 @command("unaligned demo", "unaligned demo --seed 3")
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0, json: AsJSON = False
+    seed: Annotated[int, option("Random seed.", True, min=0)] = 0, json: AsJSON = False
 ) -> None:
     """Compare handwritten digits in feature spaces that have nothing in common."""
     from ..experiments.digits import run_demo

@@ -19,6 +19,7 @@ from .options import (
     StorePath,
     Subsample,
     Tags,
+    option,
     pairs,
 )
 from .printing import print_json, print_message
@@ -41,9 +42,7 @@ def describe(
     run: RunOptions,
     subsample: Subsample = None,
     tag: Tags = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace signatures of the same names.")
-    ] = False,
+    replace: Annotated[bool, option("Replace signatures.", False, "--replace")] = False,
     json: AsJSON = False,
 ) -> None:
     """Compute signatures and add them to a store.

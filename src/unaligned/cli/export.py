@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ..errors import counted
 from .app import command
-from .options import FORMATS, StorePath, Tags, pairs, require_writable
+from .options import FORMATS, StorePath, Tags, option, pairs, require_writable
 from .printing import print_message
 
 
@@ -19,7 +17,7 @@ from .printing import print_message
 )
 def export(
     store: StorePath,
-    out: Annotated[Path, typer.Option(help="Output file: .csv, .json or .npz.")],
+    out: Annotated[Path, option("Output file: .csv, .json or .npz.")],
     tag: Tags = None,
 ) -> None:
     """Write the signatures in a store to a file."""

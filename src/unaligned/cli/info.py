@@ -11,10 +11,10 @@ import typer
 
 from .._format import amount, duration
 from ..defaults import GAMMA, N_EIGENVALUES
-from ..errors import DataWarning, UnalignedError, UnalignedWarning, counted
+from ..errors import DataWarning, UnalignedError, UnalignedWarning
 from .app import command, exit_code
 from .options import AsJSON, FileOptions, Files, SignatureOptions
-from .printing import fits, print_json, print_problem, stdout, table, with_flags
+from .printing import print_json, print_problem, print_table, stdout, table, with_flags
 
 if TYPE_CHECKING:
     from ..data.dataset import Dataset
@@ -103,37 +103,26 @@ def dataset_info(dataset: Dataset, options: dict[str, Any]) -> DatasetInfo:
             advice = ua.diagnose(sample, **options)
     except UnalignedError as error:
         return replace(contents, problem=with_flags(error))
-    return replace(
-        contents,
-        solver=cost.solver,
-        seconds=cost.seconds,
-        memory_bytes=cost.memory_bytes,
-        n_eigenvalues=advice.n_eigenvalues,
-        n_eigenvalues_reason=advice.n_eigenvalues_reason,
-        gamma=advice.gamma,
-        gamma_reason=advice.gamma_reason,
-    )
+    names = ("n_eigenvalues", "n_eigenvalues_reason", "gamma", "gamma_reason")
+    found: dict[str, Any] = {name: getattr(advice, name) for name in names}
+    found |= {name: getattr(cost, name) for name in ("solver", "seconds", "memory_bytes")}
+    return replace(contents, **found)
 
 
 def _print(found: Sequence[DatasetInfo]) -> None:
-    """Print a table, or sentences if the terminal is too narrow for it."""
+    """Print a table, problems, and what the suggestions mean."""
     columns = ["dataset", "rows", "columns", "type", "rows with NaN", "duplicates"]
     rows = table([*columns, "solver", "time", "memory", "suggested K", "suggested γ"], n_text=1)
-    sentences = []
     for item in found:
-        shape = (str(item.n_samples), str(item.n_features), item.dtype)
-        flaws = item.rows_with_nan, item.duplicate_rows
+        facts = [item.n_samples, item.n_features, item.dtype]
+        facts += [item.rows_with_nan, item.duplicate_rows]
         advice = ["-"] * 5
-        sentence = f"{item.name}: {shape[0]} × {shape[1]} {shape[2]}, "
-        sentence += f"{counted(flaws[0], 'row')} with NaN, {counted(flaws[1], 'duplicate')}"
         if item.problem is None:
             cost = [duration(item.seconds or 0), amount(item.memory_bytes or 0)]
             advice = [str(item.solver), *cost, str(item.n_eigenvalues), f"{item.gamma:.0e}"]
-            sentence += f"; {', '.join(advice[:3])}; suggested: K={advice[3]}, γ={advice[4]}"
-        rows.add_row(item.name, *shape, *map(str, flaws), *advice)
-        sentences.append(sentence)
+        rows.add_row(item.name, *map(str, facts), *advice)
+    print_table("", rows)
     console = stdout()
-    console.print(*([rows] if fits(rows) else sentences), sep="\n")
     for item in found:
         if item.problem is not None:
             console.print(f"{item.name}: {item.problem}")

@@ -25,14 +25,9 @@ def list_signatures(store: StorePath, tag: Tags = None, json: AsJSON = False) ->
         return
     rows = table(["name", "tags", "created", "rows", "columns", "K", "error ≤"], n_text=3)
     for record in records:
+        tags = ", ".join(f"{key}={value}" for key, value in record.tags.items())
         total = f" of {record.rows_drawn_from}" if record.rows_drawn_from else ""
-        rows.add_row(
-            record.name,
-            ", ".join(f"{key}={value}" for key, value in record.tags.items()),
-            record.created[:10],
-            f"{record.n_samples}{total}",
-            str(record.n_features),
-            str(record.n_eigenvalues),
-            f"{record.error_bound:.1g}",
-        )
+        sizes = [f"{record.n_samples}{total}", str(record.n_features), str(record.n_eigenvalues)]
+        bound = f"{record.error_bound:.1g}"
+        rows.add_row(record.name, tags, record.created[:10], *sizes, bound)
     print_table(f"{store}: {counted(len(records), 'signature')}", rows)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from .app import command
-from .options import AsJSON, FileOptions, Files, StorePath, Subsample, Tags, pairs
+from .options import AsJSON, FileOptions, Files, StorePath, Subsample, Tags, option, pairs
 from .printing import print_json, print_table, table
 
 
@@ -21,14 +19,9 @@ def nearest(
     files: Files,
     store: StorePath,
     reading: FileOptions,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of neighbours.")] = 5,
-    aggregate: Annotated[
-        str | None,
-        typer.Option(help="Rank groups of references by `mean`, `min` or `max` distance."),
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(help="The tag whose values form the groups of --aggregate.")
-    ] = None,
+    k: Annotated[int, option("Number of neighbours.", True, "-k", min=1)] = 5,
+    aggregate: Annotated[str | None, option("Rank groups by `mean`, `min` or `max`.")] = None,
+    by: Annotated[str | None, option("The tag that forms the groups of --aggregate.")] = None,
     subsample: Subsample = None,
     tag: Tags = None,
     json: AsJSON = False,

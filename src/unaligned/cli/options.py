@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import glob
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,14 +24,21 @@ if TYPE_CHECKING:
     from ..cache import Cache
     from ..data.dataset import Dataset
 
-# Written out, so that `--help` need not import the solvers.
-SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")
-# Formats in which distances and signatures are written.
-FORMATS = (".csv", ".json", ".npz")
+SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")  # so that help imports none
+FORMATS = (".csv", ".json", ".npz")  # in which distances and signatures are written
 
-_file = partial(typer.Option, rich_help_panel="Files")
-_signature = partial(typer.Option, rich_help_panel="Signature")
-_run = partial(typer.Option, rich_help_panel="Run")
+
+def option(
+    help: str, default: str | bool = False, *flags: str, panel: str | None = None, **settings: Any
+) -> Any:
+    """Return a Typer option; `default` is shown in the help page."""
+    settings |= {"help": help, "show_default": default, "rich_help_panel": panel}
+    return typer.Option(*flags, **settings)
+
+
+_file = partial(option, panel="Files")
+_signature = partial(option, panel="Signature")
+_run = partial(option, panel="Run")
 
 
 def literal(text: str) -> Any:
@@ -38,12 +47,9 @@ def literal(text: str) -> Any:
     >>> literal("2.5"), literal("true"), literal(".5"), literal("liver")
     (2.5, True, 0.5, 'liver')
     """
-    words = {"True": "true", "False": "false", "None": "null"}
-    for parse in (json.loads, float):
-        try:
-            return parse(words.get(text, text))
-        except ValueError:
-            continue
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError):
+            return parse(text)
     return text
 
 
@@ -72,15 +78,10 @@ def require_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
     from .. import _check
 
     _check.suffix_of(option, path, suffixes)
-    folder = path.resolve().parent
-    reason = None
-    if not folder.is_dir():
-        reason = f"the folder {str(path.parent)!r} does not exist"
-    elif path.is_dir():
-        reason = "it is a folder. Name a file in it"
-    elif not os.access(folder, os.W_OK):
-        reason = f"no permission to write to the folder {str(path.parent)!r}"
-    if reason is not None:
+    if path.is_dir():
+        raise FileError(f"Cannot write {str(path)!r}: it is a folder. Name a file in it.")
+    if not os.access(path.resolve().parent, os.W_OK):
+        reason = f"the folder {str(path.parent)!r} does not exist or is not writable"
         raise FileError(f"Cannot write {str(path)!r}: {reason}.")
 
 
@@ -93,30 +94,16 @@ Files: TypeAlias = Annotated[
         "`months/*.csv` the files that match.",
     ),
 ]
-AsJSON: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-StorePath: TypeAlias = Annotated[
-    Path, typer.Option("--store", help="The store, one SQLite file.", show_default=False)
-]
+AsJSON: TypeAlias = Annotated[bool, option("Print JSON.", False, "--json")]
+StorePath: TypeAlias = Annotated[Path, option("The store, one SQLite file.", False, "--store")]
 Tags: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="KEY=VALUE", help="A tag. May be repeated."),
+    list[str] | None, option("A tag. May be repeated.", False, "--tag", metavar="KEY=VALUE")
 ]
-Subsample: TypeAlias = Annotated[
-    Any,
-    typer.Option(
-        parser=literal,
-        metavar="N",
-        help="Draw N rows of each dataset first. `common`: as many as the smallest has.",
-    ),
-]
+_ROWS = "Draw N rows of each dataset first. `common`: as many as the smallest has."
+Subsample: TypeAlias = Annotated[Any, option(_ROWS, parser=literal, metavar="N")]
 CacheFolder: TypeAlias = Annotated[
     Path | None,
-    _run(
-        "--cache",
-        envvar="UNALIGNED_CACHE",
-        help="Folder of computed signatures.",
-        show_default="the platform's cache folder, such as ~/.cache/unaligned",
-    ),
+    _run("Cache folder.", "such as ~/.cache/unaligned", "--cache", envvar="UNALIGNED_CACHE"),
 ]
 
 
@@ -125,29 +112,22 @@ class FileOptions:
     """How files are read."""
 
     group_by: Annotated[
-        str | None, _file(help="Column or label array. Each of its values becomes a dataset.")
+        str | None, _file("Column or label array. Each of its values becomes a dataset.")
     ] = None
-    columns: Annotated[str | None, _file(help="Columns to read from a table: `x,y,z`.")] = None
+    columns: Annotated[str | None, _file("Columns to read from a table: `x,y,z`.")] = None
     header: Annotated[
-        bool | None,
-        _file(help="Whether the first line of a text table is a header.", show_default="detect"),
+        bool | None, _file("Whether the first line of a text table is a header.", "detect")
     ] = None
     drop_non_numeric: Annotated[
-        bool, _file("--drop-non-numeric", help="Drop columns that are not numeric.")
+        bool, _file("Drop columns that are not numeric.", False, "--drop-non-numeric")
     ] = False
-    transpose: Annotated[bool, _file("--transpose", help="Samples are columns.")] = False
-    flatten: Annotated[bool, _file("--flatten", help="Flatten arrays of images to rows.")] = False
-    resize: Annotated[
-        str | None, _file(metavar="WIDTHxHEIGHT", help="Resize images: `32x32`.")
-    ] = None
-    kind: Annotated[
-        str, _file(help="Kind of the values: points, distances, affinity, spd or graph.")
-    ] = "points"
-    preprocess: Annotated[
-        str | None, _file(help="Preprocessing steps in order: `log1p,pca:50`.")
-    ] = None
+    transpose: Annotated[bool, _file("Samples are columns.", False, "--transpose")] = False
+    flatten: Annotated[bool, _file("Flatten images to rows.", False, "--flatten")] = False
+    resize: Annotated[str | None, _file("Resize images: `32x32`.", metavar="WIDTHxHEIGHT")] = None
+    kind: Annotated[str, _file("points, distances, affinity, spd or graph.", True)] = "points"
+    preprocess: Annotated[str | None, _file("Steps in order: `log1p,pca:50`.")] = None
     nan_policy: Annotated[
-        str, _file(help="Rows with NaN or infinity: `raise` an error, or `omit` them.")
+        str, _file("Rows with NaN or infinity: `raise` an error, or `omit` them.", True)
     ] = "raise"
 
     def load(
@@ -157,16 +137,10 @@ class FileOptions:
         short: bool = False,
         on_error: Callable[[UnalignedError], None] | None = None,
     ) -> dict[str, Dataset]:
-        """Return the datasets of files by name.
+        """Return the datasets in files, folders and glob patterns by name.
 
-        Parameters
-        ----------
-        patterns
-            Paths of files and folders, or glob patterns.
-        short
-            Leave the file's name out of the names if there is one file: `7` for `table:7`.
-        on_error
-            Called with the error of a file that cannot be read; without it the error is raised.
+        With `short` the datasets of a single file are not named after it: `7` for `table:7`.
+        `on_error` is called with errors of files, which are raised without it.
         """
         from .. import load_all
         from ..io.registry import name_of, names_of
@@ -191,17 +165,16 @@ class FileOptions:
                     label = label.removeprefix(f"{unique}:")
                 found.append((file, label, dataset))
         counts = Counter(label for _, label, _ in found)
-        named = {
-            f"{file}/{label}" if counts[label] > 1 else label: dataset
-            for file, label, dataset in found
-        }
-        return {name: dataset.with_options(name=name) for name, dataset in named.items()}
+        names = [f"{file}/{label}" if counts[label] > 1 else label for file, label, _ in found]
+        pairs = zip(names, found, strict=True)
+        return {name: dataset.with_options(name=name) for name, (_, _, dataset) in pairs}
 
     def _arguments(self) -> dict[str, Any]:
         """Return the options that were given, as arguments of `ua.load_all`."""
+        columns = words(self.columns)
         given = {
             **asdict(self),
-            "columns": self.columns and tuple(map(_column, words(self.columns) or ())),
+            "columns": columns and tuple(int(c) if c.isdigit() else c for c in columns),
             "preprocess": words(self.preprocess),
             "resize": self.resize and _image_size(self.resize),
         }
@@ -210,10 +183,6 @@ class FileOptions:
             for name, value in given.items()
             if value is not None and (value is not False or name == "header")
         }
-
-
-def _column(text: str) -> str | int:
-    return int(text) if text.isdigit() else text
 
 
 def _image_size(text: str) -> tuple[int, int]:
@@ -251,52 +220,27 @@ class SignatureOptions:
     n_eigenvalues: Annotated[
         int | None,
         _signature(
-            "--n-eigenvalues",
-            "-K",
-            min=1,
-            help="Number of eigenvalues.",
-            show_default="min(200, the smallest number of rows)",
+            "Number of eigenvalues.", "min(200, the fewest rows)", "--n-eigenvalues", "-K", min=1
         ),
     ] = None
     gamma: Annotated[
-        Any,
-        _signature(
-            parser=literal,
-            metavar="NUMBER",
-            help="Eigenvalues below it count as noise. `auto` reads it off the spectrum.",
-            show_default="1e-8",
-        ),
+        Any, _signature("Noise level, or `auto`.", "1e-8", parser=literal, metavar="NUMBER")
     ] = None
     solver: Annotated[
         str | None,
-        _signature(
-            help=f"One of {', '.join(SOLVERS)}.",
-            show_default="auto",
-            autocompletion=_complete_solver,
-        ),
+        _signature(f"One of {', '.join(SOLVERS)}.", "auto", autocompletion=_complete_solver),
     ] = None
-    tol: Annotated[
-        float | None, _signature(help="Wanted error of a signature.", show_default="1e-4")
-    ] = None
+    tol: Annotated[float | None, _signature("Wanted error of a signature.", "1e-4")] = None
     bandwidth: Annotated[
         Any,
-        _signature(
-            parser=literal,
-            metavar="RULE",
-            help="Kernel bandwidth: `median`, `mean`, or σ² as a number.",
-            show_default="median",
-        ),
+        _signature("`median`, `mean`, or σ² itself.", "median", parser=literal, metavar="RULE"),
     ] = None
-    kernel: Annotated[
-        str | None, _signature(help="`gaussian` or `laplacian`.", show_default="gaussian")
-    ] = None
-    metric: Annotated[
-        str | None, _signature(help="A metric of scikit-learn.", show_default="euclidean")
-    ] = None
+    kernel: Annotated[str | None, _signature("`gaussian` or `laplacian`.", "gaussian")] = None
+    metric: Annotated[str | None, _signature("A metric of scikit-learn.", "euclidean")] = None
     n_neighbors: Annotated[
-        int | None, _signature(min=2, help="Keep the affinity of nearest neighbours only.")
+        int | None, _signature("Keep the affinity of nearest neighbours only.", min=2)
     ] = None
-    robust: Annotated[bool, _signature("--robust", help="Exclude gross outliers.")] = False
+    robust: Annotated[bool, _signature("Exclude gross outliers.", False, "--robust")] = False
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given."""
@@ -311,15 +255,10 @@ class SignatureOptions:
 class RunOptions:
     """Seed and parallelism, under the names that Python gives them."""
 
-    rng: Annotated[int | None, _run("--seed", min=0, help="Random seed.", show_default="0")] = None
+    rng: Annotated[int | None, _run("Random seed.", "0", "--seed", min=0)] = None
     n_jobs: Annotated[
         int | None,
-        _run(
-            "--jobs",
-            "-j",
-            help="Datasets computed at a time; -1 for one per core.",
-            show_default="as many as cores and memory allow",
-        ),
+        _run("Datasets at a time; -1 for one per core.", "auto", "--jobs", "-j"),
     ] = None
 
     def jobs_for(self, datasets: Iterable[Dataset]) -> int:
@@ -343,7 +282,7 @@ class CacheOptions:
     """Where computed signatures are kept."""
 
     cache: CacheFolder = None
-    no_cache: Annotated[bool, _run("--no-cache", help="Use no cache.")] = False
+    no_cache: Annotated[bool, _run("Use no cache.", False, "--no-cache")] = False
 
     def open(self) -> Cache | None:
         """Return the cache, or None; a default folder that cannot be made is only a warning."""

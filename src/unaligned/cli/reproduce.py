@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .app import command, resumable
-from .options import AsJSON, words
+from .options import AsJSON, option, words
 from .printing import print_json, print_table, stdout, table
 
 # Written out, so that `--help` need not import the experiments; a test compares the two.
@@ -33,23 +33,16 @@ def reproduce(
         ),
     ],
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="The paper's setting, or a shorter run.")
+        bool, option("The paper's setting, or a shorter run.", True, "--full/--quick")
     ] = False,
+    # Not a Path, since Path("") is the current folder.
     out: Annotated[
-        str | None,  # a Path of "" would be the current folder
-        typer.Option(
-            metavar="PATH", help="Output folder.", show_default="results/NAME or results/NAME-full"
-        ),
+        str | None, option("Output folder.", "results/NAME or results/NAME-full", metavar="PATH")
     ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of trials.", show_default="that of --quick or --full"),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    only: Annotated[str | None, typer.Option(help="Run these methods only: `les,imd`.")] = None,
-    without: Annotated[
-        str | None, typer.Option(help="Methods to leave out: `gromov-wasserstein`.")
-    ] = None,
+    trials: Annotated[int | None, option("Number of trials.", "by --full", min=1)] = None,
+    seed: Annotated[int, option("Random seed.", True, min=0)] = 0,
+    only: Annotated[str | None, option("Run these methods only: `les,imd`.")] = None,
+    without: Annotated[str | None, option("Methods to leave out: `imd`.")] = None,
     json: AsJSON = False,
 ) -> None:
     """Run an experiment of the paper and check which of its claims hold.
