@@ -33,10 +33,9 @@ class Store:
     Parameters
     ----------
     path
-        The file, created if missing. Files of older versions are upgraded; a file of a newer
-        version is an error.
+        The file, created if missing; files of older versions are upgraded.
     create
-        False raises an error if the file is missing.
+        Create the file; otherwise a missing file is an error.
 
     Examples
     --------
@@ -81,7 +80,7 @@ class Store:
         tags
             Such as `{"tissue": "liver"}`; values are stored as text.
         replace
-            Replace a signature of other data under this name, which is an error otherwise.
+            Replace another signature of this name, which is an error otherwise.
         """
         return self.extend([signature], names=[name], tags=tags, replace=replace) == 1
 
@@ -93,11 +92,7 @@ class Store:
         tags: Mapping[str, Any] | None = None,
         replace: bool = False,
     ) -> int:
-        """Add all signatures or none, and return how many are new.
-
-        Other processes wait in the meantime; `add` signatures one by one if they are slow to
-        compute.
-        """
+        """Add all signatures or none, and return how many are new; other processes wait."""
         labels = records.as_text(tags)
         called = repeat(None) if names is None else names
         with transaction(self.path, write=True) as db:
@@ -185,8 +180,7 @@ class Store:
         tags
             Search only references with all these tags.
         subsample
-            Draw this many rows of the data first; `"common"`: as many as the smallest reference
-            has.
+            Rows of the data to draw first; `"common"`: as many as the smallest reference has.
         """
         from .search import nearest  # imports what computes signatures
 
@@ -198,7 +192,7 @@ class Store:
     ) -> int:
         """Write the signatures to a .csv, .json or .npz file, and return their number.
 
-        A table with a row per signature; JSON and NPZ contain eigenvalues and recipe too.
+        JSON and NPZ contain eigenvalues and recipe too.
         """
         write = records.WRITERS[_check.suffix_of("path", path, records.WRITERS)]
         with transaction(self.path) as db:
@@ -208,7 +202,6 @@ class Store:
         return len(pairs)
 
     def __getitem__(self, name: str) -> Signature:
-        """Return a signature by name."""
         return self.get(name)
 
     def __len__(self) -> int:

@@ -1,8 +1,7 @@
 """The SQLite file of a store: schema, migration, transactions.
 
-The rollback journal keeps a store in one file that is safe with several processes on one machine
-and after `kill -9`, and can be read from read-only folders. A write-ahead log would need two more
-files.
+With a rollback journal a store is one file, safe with several processes on one machine and after
+`kill -9`, and readable in read-only folders; a write-ahead log would need two more files.
 """
 
 from __future__ import annotations
@@ -74,8 +73,7 @@ def prepare(path: Path, *, create: bool) -> None:
 def transaction(path: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
     """Yield a connection; its changes are committed together, or not at all after an error.
 
-    Each transaction opens a connection (0.1 ms), so that a store can be used from any thread and
-    process.
+    Each opens a connection (0.1 ms), so that any thread and process can use the store.
     """
     with _explained(path), closing(_open(path, "rw")) as db:
         db.execute("PRAGMA foreign_keys = ON")
@@ -129,9 +127,8 @@ def _explained(path: Path) -> Iterator[None]:
             reason: object = "it is a folder" if path.is_dir() else error
             if not path.absolute().parent.is_dir():
                 reason = f"the folder {str(path.parent)!r} does not exist"
-            raise FileError(
-                f"Store {str(path)!r} cannot be opened or written: {reason}."
-            ) from error
+            message = f"Store {str(path)!r} cannot be opened or written: {reason}."
+            raise FileError(message) from error
         if cause.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise StoreError(
                 f"Store {str(path)!r} has been locked by another process for {_TIMEOUT:.0f} s. "

@@ -30,8 +30,7 @@ _IDENTITY = ("name", "fingerprint", "n_samples", "n_features")
 class Record:
     """Facts about a stored signature, without its values.
 
-    `rows_drawn_from` is the number of rows before `unaligned describe --subsample`, None if
-    there was no subsampling.
+    `rows_drawn_from` is the number of rows before subsampling, None if there was none.
     """
 
     name: str
@@ -47,20 +46,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A reference, or a group of references, and its distance.
+    """A reference and its LES distance with a bound on its error, or a group of references.
 
-    Attributes
-    ----------
-    name
-        Name of the reference, or the group's value of the tag that forms groups.
-    distance, error_bound
-        LES distance, or its mean, minimum or maximum over the group, and a bound on its error.
-    tags
-        Tags of the reference, or the tag that forms the group.
-    n_references
-        Size of the group; 1 for a single reference.
-    n_samples
-        Rows of the reference; None for a group.
+    The name of a group is its value of the tag that forms groups, its distance the mean, minimum
+    or maximum over `n_references`; it has no `n_samples`.
     """
 
     name: str
@@ -96,13 +85,12 @@ def insert(
     db.execute("DELETE FROM signatures WHERE name = ?", (name,))
     require_fitting(db, signature, f"{name!r} cannot be added to this store")
     header, arrays = signature.to_parts()
-    recipe = json.dumps(header.pop("recipe"))
-    identity = {key: header.pop(key) for key in _IDENTITY} | {"name": name}
     row = {
-        **identity,
+        **{key: header.pop(key) for key in _IDENTITY},
+        "name": name,
         "n_eigenvalues": signature.n_eigenvalues,
         "error_bound": signature.total_error_bound,
-        "recipe": recipe,
+        "recipe": json.dumps(header.pop("recipe")),
         "details": json.dumps(header),
         "tags": json.dumps(tags),
         "version": signature.recipe.version,
@@ -128,14 +116,10 @@ def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
     ).fetchone()
     try:
         *identity, recipe, details, eigenvalues, lower, upper = row
-        header = {
-            **dict(zip(_IDENTITY, identity, strict=True)),
-            **json.loads(details),
-            "recipe": json.loads(recipe),
-        }
+        header = dict(zip(_IDENTITY, identity, strict=True)) | json.loads(details)
         blobs = {"eigenvalues": eigenvalues, "lower": lower, "upper": upper}
         arrays = {key: np.frombuffer(blob, dtype=DTYPE) for key, blob in blobs.items()}
-        return Signature.from_parts(header, arrays)
+        return Signature.from_parts({**header, "recipe": json.loads(recipe)}, arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(
             f"Store {str(path)!r}: the row of {name!r} is damaged ({error}). "
@@ -238,10 +222,9 @@ def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> No
         "SELECT fingerprint, recipe, n_eigenvalues FROM signatures WHERE name = ?", (name,)
     ).fetchone()
     given = {"its data": signature.fingerprint, "n_eigenvalues": signature.n_eigenvalues}
-    given |= asdict(signature.recipe) | {"version": None}
+    given |= asdict(signature.recipe)
     stored = {"its data": fingerprint, "n_eigenvalues": k, **asdict(_recipe(recipe))}
-    stored["version"] = None
-    differing = [key for key in given if given[key] != stored[key]]
+    differing = [key for key in given if key != "version" and given[key] != stored[key]]
     if differing:
         raise InputError(
             f"name={name!r} is in the store already and differs in {', '.join(differing)}. "
@@ -309,8 +292,5 @@ def _write_npz(path: PathLike, pairs: Pairs) -> None:
         np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
 
-WRITERS: dict[str, Callable[[PathLike, Pairs], None]] = {
-    ".csv": _write_csv,
-    ".json": _write_json,
-    ".npz": _write_npz,
-}
+Writer: TypeAlias = Callable[[PathLike, Pairs], None]
+WRITERS: dict[str, Writer] = {".csv": _write_csv, ".json": _write_json, ".npz": _write_npz}

@@ -50,10 +50,16 @@ def nearest(
         require_fitting(db, query, "This signature does not fit the store")
         ids, distances = _scan(db, query.values, tags)
         _warn_of_differences(db, query, store, tags, can_subsample=query is not data)
-        if aggregate is None:
-            return _singles(db, query, ids, distances, k)
-        references = select(db, *where(tags))  # in the order of the distances
-        return _groups(references, query, distances, by, aggregate)[:k]
+        if aggregate is not None:
+            references = select(db, *where(tags))  # in the order of the distances
+            return _groups(references, query.total_error_bound, distances, by, aggregate)[:k]
+        found = []
+        for i in np.argsort(distances, kind="stable")[:k]:  # ties in the order of adding
+            (record,) = select(db, "WHERE id = ?", [int(ids[i])])
+            bound = record.error_bound + query.total_error_bound
+            distance, size = float(distances[i]), record.n_samples
+            found.append(Neighbour(record.name, distance, bound, record.tags, n_samples=size))
+        return found
 
 
 def require_rows(store: Store, dataset: Dataset) -> None:
@@ -96,11 +102,9 @@ def _extremes(db: sqlite3.Connection, tags: Tags) -> list[tuple[str, int]]:
     """Return name and size of the smallest and the largest reference with these tags."""
     condition, texts = where(tags)
     # SQLite takes the name from the row that has the extreme.
-    rows = [
-        db.execute(f"SELECT name, {extreme}(n_samples) FROM signatures {condition}", texts)
-        for extreme in ("min", "max")
-    ]
-    return [(name, size) for name, size in (row.fetchone() for row in rows) if name]
+    query = f"SELECT name, {{}}(n_samples) FROM signatures {condition}"
+    rows = [db.execute(query.format(end), texts).fetchone() for end in ("min", "max")]
+    return [row for row in rows if row[0] is not None]
 
 
 def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[IndexArray, FloatArray]:
@@ -149,25 +153,8 @@ def _warn_of_differences(
         )
 
 
-def _singles(
-    db: sqlite3.Connection, query: Signature, ids: IndexArray, distances: FloatArray, k: int
-) -> list[Neighbour]:
-    """Return the k nearest references, ties in the order of adding."""
-    found = []
-    for i in np.argsort(distances, kind="stable")[:k]:
-        (record,) = select(db, "WHERE id = ?", [int(ids[i])])
-        bound = record.error_bound + query.total_error_bound
-        distance, size = float(distances[i]), record.n_samples
-        found.append(Neighbour(record.name, distance, bound, record.tags, n_samples=size))
-    return found
-
-
 def _groups(
-    records: Sequence[Record],
-    query: Signature,
-    distances: FloatArray,
-    by: str | None,
-    aggregate: str,
+    records: Sequence[Record], bound: float, distances: FloatArray, by: str | None, aggregate: str
 ) -> list[Neighbour]:
     """Return the groups of references by a tag, the nearest first; one group without a tag."""
     groups: dict[str, list[int]] = {}
@@ -178,8 +165,8 @@ def _groups(
         raise InputError(f"by={by!r} forms no groups: no selected signature has this tag.")
     found = []
     for name, inside in groups.items():
-        bound = max(records[i].error_bound for i in inside) + query.total_error_bound
-        tags = {} if by is None else {by: name}
+        largest = max(records[i].error_bound for i in inside)
         distance = float(AGGREGATORS[aggregate](distances[inside]))
-        found.append(Neighbour(name, distance, bound, tags, len(inside)))
+        tags = {} if by is None else {by: name}
+        found.append(Neighbour(name, distance, largest + bound, tags, len(inside)))
     return sorted(found, key=lambda group: group.distance)
