@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from .. import _check
 from .._check import FloatArray
 from ..data.shapes import torus_angles
@@ -56,7 +58,8 @@ class Aligned(TorusExperiment):
 
     def angles(self, task: Task) -> dict[str, FloatArray]:
         """Return the same angles for every torus."""
-        return dict.fromkeys(TORI, torus_angles(self.n_samples, rng=task.trial_rng()))
+        rng = np.random.default_rng([task.seed, task.trial, 0])  # the same for all c
+        return dict.fromkeys(TORI, torus_angles(self.n_samples, rng=rng))
 
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return Proposition 1 in every pair, the trends and the crossings."""

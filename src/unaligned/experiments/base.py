@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[int, float, str]  # trial, value of the variable, method
 Row: TypeAlias = dict[str, Any]
+# Methods that share work, and the values of the variable at which they run.
+Stage: TypeAlias = tuple[tuple[str, ...], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,6 @@ class Task:
         """Return the generator of this trial and value, the same for all methods."""
         return np.random.default_rng([self.seed, self.trial, 1 + self.position])
 
-    def trial_rng(self) -> np.random.Generator:
-        """Return the generator of the trial, the same for all values of the variable."""
-        return np.random.default_rng([self.seed, self.trial, 0])
-
     @property
     def keys(self) -> list[Key]:
         """The keys of the measurements in the trial file, one per method."""
@@ -51,35 +49,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Claim:
-    """An expected result beside the measured one.
+    """An expected result beside the measured one."""
 
-    Attributes
-    ----------
-    source
-        Where the claim is made, such as `Fig. 1`.
-    expected, measured
-        Both in words and numbers.
-    passed
-        Computed from the data; None for an observation without a verdict.
-    """
-
-    source: str
+    source: str  # such as `Fig. 1`
     expected: str
     measured: str
-    passed: bool | None
+    passed: bool | None  # None for an observation without a verdict
 
     @property
     def verdict(self) -> str:
         """`pass`, `FAIL` or `observed`."""
         return "observed" if self.passed is None else "pass" if self.passed else "FAIL"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Methods that share work, and the values of the variable at which they run."""
-
-    methods: tuple[str, ...]
-    values: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -132,12 +112,12 @@ class Experiment(ABC):
     @property
     def methods(self) -> tuple[str, ...]:
         """The names of all methods, as in the table."""
-        return tuple(dict.fromkeys(name for stage in self.stages() for name in stage.methods))
+        return tuple(dict.fromkeys(name for names, _ in self.stages() for name in names))
 
     def tasks(self, methods: Iterable[str]) -> list[list[Task]]:
         """Return the tasks of each stage, trial by trial."""
         wanted = set(methods)
-        chosen = [(tuple(m for m in s.methods if m in wanted), s.values) for s in self.stages()]
+        chosen = [(tuple(m for m in names if m in wanted), v) for names, v in self.stages()]
         return [
             [
                 Task(trial, float(value), position, self.seed, names)
@@ -156,10 +136,7 @@ class Experiment(ABC):
 
 
 def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> pd.DataFrame:
-    """Return mean, std, min, max and count over the trials, by method, pair and variable.
-
-    The std of one trial is NaN.
-    """
+    """Return mean, std (NaN for one trial), min, max and count over the trials."""
     groups = table.groupby(["method", "pair", variable], sort=False)[quantity]
     return groups.agg(["mean", "std", "min", "max", "count"]).reset_index()
 

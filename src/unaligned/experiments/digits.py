@@ -15,21 +15,11 @@ from .._check import FloatArray, RNGLike
 
 @dataclass(frozen=True)
 class Demo:
-    """The datasets, the distances and the conclusions of the demo.
+    """The datasets, the distances and the conclusions of the demo."""
 
-    Attributes
-    ----------
-    comparison
-        The LES distances; names are codes such as `A1`, the letter being the set of digits.
-    descriptions
-        Code -> description of the dataset.
-    reading
-        Sentences computed from the numbers.
-    """
-
-    comparison: ua.Comparison
-    descriptions: dict[str, str]
-    reading: tuple[str, ...]
+    comparison: ua.Comparison  # of names such as `A1`, the letter being the set of digits
+    descriptions: dict[str, str]  # by name
+    reading: tuple[str, ...]  # sentences computed from the distances
 
 
 def run_demo(*, rng: RNGLike = None, progress: bool | None = None) -> Demo:

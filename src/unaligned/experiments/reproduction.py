@@ -26,14 +26,7 @@ class TrialFile:
 
     The file is replaced as a whole after every task, so it never holds half a task. Tasks that
     lack a row all the same (a truncated copy) are repeated. It has about ten thousand rows at
-    most, which take less than 0.1 s to write.
-
-    Parameters
-    ----------
-    folder
-        A folder with trials of other settings raises.
-    experiment
-        Its settings, columns and pairs.
+    most, which take less than 0.1 s to write. Trials of other settings in the folder raise.
     """
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
@@ -200,14 +193,7 @@ def reproduce(
 def choose(
     experiment: Experiment, only: Iterable[str] | None, without: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the selected methods, in the experiment's order.
-
-    Examples
-    --------
-    >>> from unaligned.experiments.tori import Tori
-    >>> choose(Tori(), None, ["gromov-wasserstein", "geometry-score"])
-    ('les', 'imd-diffusion', 'imd')
-    """
+    """Return the selected methods, in the experiment's order."""
     known = experiment.methods
     kept = {_check.one_of("only", name, known) for name in (known if only is None else only)}
     kept -= {_check.one_of("without", name, known) for name in without}

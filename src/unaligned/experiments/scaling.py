@@ -92,15 +92,7 @@ class PowerLaw:
 def fit(
     sizes: Sequence[float] | FloatArray, values: Sequence[float] | FloatArray, least: float = 0.0
 ) -> PowerLaw | None:
-    """Return the least-squares line of log y on log N over the y above `least`.
-
-    None where there are fewer than two.
-
-    Examples
-    --------
-    >>> round(fit([10.0, 100.0], [2.0, 200.0]).at(1000.0))
-    20000
-    """
+    """Return the least-squares line of log y on log N over the y above `least`, two or more."""
     x, y = np.asarray(sizes, dtype=float), np.asarray(values, dtype=float)
     x, y = x[y > least], y[y > least]
     if x.size < 2:
@@ -196,15 +188,6 @@ class Scaling(Experiment):
     reads rows by blocks from N = 50,000 on. `--full` runs the peers to the paper's 10⁴ and the
     two that can to 10⁶; `--quick` runs Gromov-Wasserstein and the Geometry Score to 3000, and
     IMD to 300,000.
-
-    Attributes
-    ----------
-    imd_limit, transport_limit, score_limit
-        The largest N of IMD, of Gromov-Wasserstein and of the Geometry Score.
-    rounds
-        Rounds of the Geometry Score, the paper's n.
-    gibibytes
-        The memory limit of the extrapolation.
     """
 
     name: ClassVar[str] = "scaling"
@@ -222,11 +205,11 @@ class Scaling(Experiment):
     sizes: tuple[int, ...] = (300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
     n_eigenvalues: int = N_EIGENVALUES
     gamma: float = GAMMA
-    imd_limit: int = 1_000_000
-    transport_limit: int = 10_000
-    score_limit: int = 10_000
-    rounds: int = 2000
-    gibibytes: float = 24.0
+    imd_limit: int = 1_000_000  # largest N
+    transport_limit: int = 10_000  # largest N of Gromov-Wasserstein
+    score_limit: int = 10_000  # largest N of the Geometry Score
+    rounds: int = 2000  # of the Geometry Score, the paper's n
+    gibibytes: float = 24.0  # memory limit of the extrapolation
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -255,7 +238,7 @@ class Scaling(Experiment):
             "gromov-wasserstein": self.transport_limit,
         }
         return [
-            Stage((method.distance,), (size,))
+            ((method.distance,), (size,))
             for method in self.panels
             for size in sorted(self.sizes)
             if size <= limits.get(method.distance, size)

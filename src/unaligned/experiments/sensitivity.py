@@ -35,23 +35,11 @@ _MOVED = "T2,clean"
 
 @dataclass(frozen=True)
 class Condition:
-    """One setting of everything that may change LES; the defaults are the package's.
+    """The data and the options of `ua.signature`; the defaults are the package's."""
 
-    Attributes
-    ----------
-    noise
-        Standard deviation of normal noise on every coordinate.
-    outliers
-        The share of rows that is replaced by points far away.
-    n_samples
-        Points of each torus.
-    n_eigenvalues, gamma, bandwidth_factor, robust
-        Options of `ua.signature`.
-    """
-
-    noise: float = 0.0
-    outliers: float = 0.0
-    n_samples: int = 3000
+    noise: float = 0.0  # standard deviation of normal noise on every coordinate
+    outliers: float = 0.0  # share of rows that are replaced by points far away
+    n_samples: int = 3000  # points of each torus
     n_eigenvalues: int = N_EIGENVALUES
     gamma: float = GAMMA
     bandwidth_factor: float = BANDWIDTH_FACTOR
@@ -96,14 +84,7 @@ class Condition:
 
 
 def variations(default: Condition, factors: Mapping[str, Iterable[Any]]) -> list[Condition]:
-    """Return the default with each factor at each of its levels but the default's own.
-
-    Examples
-    --------
-    >>> found = variations(Condition(), {"noise": (0.0, 0.1), "robust": (True,)})
-    >>> [condition.name(Condition()) for condition in found]
-    ['noise=0.1', 'robust=1']
-    """
+    """Return the default with each factor at each of its levels but the default's own."""
     return [
         replace(default, **{factor: level})
         for factor, levels in factors.items()
@@ -114,30 +95,16 @@ def variations(default: Condition, factors: Mapping[str, Iterable[Any]]) -> list
 
 @dataclass(frozen=True)
 class Effect:
-    """The measurements of one condition.
-
-    Attributes
-    ----------
-    changed
-        The settings that differ from the default.
-    across
-        Mean d(T2,T3).
-    resampled
-        Mean distance of two samples of T2, d(T2,T2Sc) at c = 1; NaN if that was not run.
-    moved
-        Distance of T2 from the clean T2 by the same recipe; NaN where the data is the default's.
-    crossing, spread
-        The crossing c of the mean curves, and its standard deviation over the trials.
-    """
+    """The measurements of one condition."""
 
     name: str
     condition: Condition
-    changed: frozenset[str]
-    across: float
-    resampled: float
-    moved: float
-    crossing: float
-    spread: float
+    changed: frozenset[str]  # the settings that differ from the default
+    across: float  # mean d(T2,T3)
+    resampled: float  # mean distance of two samples of T2, d(T2,T2Sc) at c = 1
+    moved: float  # distance of T2 from the clean T2; NaN where the data is the default's
+    crossing: float  # of the mean curves
+    spread: float  # standard deviation of the crossing over the trials
 
     def varies(self, factor: str, *, noise: float | None = 0.0) -> bool:
         """Return whether only `factor` differs from the default, at this noise (None: any)."""
@@ -185,19 +152,11 @@ def effects_of(table: pd.DataFrame, conditions: Mapping[str, Condition]) -> list
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The best level of one setting of the recipe.
-
-    Attributes
-    ----------
-    worst
-        Level -> the highest crossing over all noises.
-    unstable
-        Levels at which the least noise moves T2 by more than resampling T2 does.
-    """
+    """The best level of one setting of the recipe."""
 
     default: float
-    worst: dict[float, float]
-    unstable: tuple[float, ...]
+    worst: dict[float, float]  # level -> the highest crossing over all noises
+    unstable: tuple[float, ...]  # where the least noise moves T2 by more than resampling does
     noises: tuple[float, ...]
 
     @property
@@ -253,17 +212,12 @@ def recipe_table(effects: Sequence[Effect]) -> list[str]:
     head += [f"crossing, noise {noise:g}" for noise in noises]
     rows = []
     for factor, title in RECIPE.items():
-        clean = [e for e in effects if e.varies(factor)]
-        for effect in sorted(clean, key=lambda e: e.level(factor)):
-            level = effect.level(factor)
-            alike = {
-                e.condition.noise: e.cells()
-                for e in effects
-                if e.varies(factor, noise=None) and e.level(factor) == level
-            }
-            moved = [alike[noise][2] for noise in noises if noise and noise in alike]
-            crossings = [alike[noise][3] for noise in noises if noise in alike]
-            rows.append([f"{title} = {level:g}", *effect.cells()[:2], *moved, *crossings])
+        varied = [e for e in effects if e.varies(factor, noise=None)]
+        for level in sorted({e.level(factor) for e in varied if not e.condition.noise}):
+            cells = {e.condition.noise: e.cells() for e in varied if e.level(factor) == level}
+            moved = [cells[noise][2] for noise in noises if noise and noise in cells]
+            crossings = [cells[noise][3] for noise in noises if noise in cells]
+            rows.append([f"{title} = {level:g}", *cells[0.0][:2], *moved, *crossings])
     text = (
         "The recipe: `resampled` is the distance of two samples of T2, `moved by noise` that of "
         "T2 from itself with noise. At the crossing a change of scale becomes larger than a "
@@ -291,18 +245,6 @@ class Sensitivity(Experiment):
     Every condition has its own curves against c. γ, K and the factor are varied on clean and on
     noisy data, since a setting that is best without noise may be worst with it. All conditions
     of a trial use the same tori. `--quick` has fewer trials and levels.
-
-    Attributes
-    ----------
-    gammas, eigenvalues, factors
-        Levels of the recipe.
-    noises, most_noise
-        Standard deviations of noise on every coordinate (0.01 is that of the authors' script),
-        and the largest of them at which the recipe is varied.
-    outliers
-        Shares of rows far away, each with and without `robust`.
-    sizes
-        Levels of N.
     """
 
     name: ClassVar[str] = "sensitivity"
@@ -324,9 +266,9 @@ class Sensitivity(Experiment):
     gammas: tuple[float, ...] = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
     eigenvalues: tuple[int, ...] = (50, 100, 200, 300, 500)
     factors: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
-    noises: tuple[float, ...] = (0.0, 0.01, 0.1, 0.3)
-    most_noise: float = 0.1
-    outliers: tuple[float, ...] = (0.0, 0.001, 0.01)
+    noises: tuple[float, ...] = (0.0, 0.01, 0.1, 0.3)  # 0.01 as in the authors' script
+    most_noise: float = 0.1  # up to which the recipe is varied
+    outliers: tuple[float, ...] = (0.0, 0.001, 0.01)  # each with and without `robust`
     sizes: tuple[int, ...] = (750, 1500, 3000, 6000, 12_000)
 
     def __post_init__(self) -> None:
@@ -338,9 +280,7 @@ class Sensitivity(Experiment):
     @property
     def default(self) -> Condition:
         """The package's settings on clean data."""
-        return Condition(
-            n_samples=self.n_samples, n_eigenvalues=self.n_eigenvalues, gamma=self.gamma
-        )
+        return Condition(0.0, 0.0, self.n_samples, self.n_eigenvalues, self.gamma)
 
     @property
     def conditions(self) -> dict[str, Condition]:
@@ -361,7 +301,7 @@ class Sensitivity(Experiment):
         names: dict[tuple[Any, ...], list[str]] = {}
         for name, condition in self.conditions.items():
             names.setdefault(condition.source, []).append(name)
-        return [Stage(tuple(group), self.scales) for group in names.values()]
+        return [(tuple(group), self.scales) for group in names.values()]
 
     def pairs(self, method: str) -> tuple[str, ...]:
         """Return the pairs of tori, and T2 beside the clean T2 where the data was changed."""
@@ -406,7 +346,14 @@ class Sensitivity(Experiment):
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return the crossings of the authors' code, the effect of `robust`, and the defaults."""
         effects = effects_of(table, self.conditions)
-        claims = [*_gamma_claims(effects), *_robust_claims(effects)]
+        clean = {e.condition.gamma: e.crossing for e in effects if e.varies("gamma")}
+        authors = {1e-4: 0.76, 1e-8: 0.41, 1e-10: 0.29}  # γ -> crossing
+        claims = [
+            crossing_claim("the authors' code", f"γ = {gamma:g}", clean[gamma], expected, tol=0.03)
+            for gamma, expected in authors.items()
+            if gamma in clean
+        ]
+        claims += _robust_claims(effects)
         for factor, title in RECIPE.items():
             advice = recommend(effects, factor, self.default)
             if advice is not None:
@@ -428,8 +375,8 @@ class Sensitivity(Experiment):
         for panel, (factor, title) in zip(axes[:3], RECIPE.items(), strict=True):
             for i, noise in enumerate(sorted({e.condition.noise for e in effects})):
                 rows = [e for e in effects if e.varies(factor, noise=noise)]
-                crossings = np.clip([e.crossing for e in rows], low, high)
-                _draw_line(panel, factor, rows, crossings, f"noise {noise:g}", i)
+                crossings = {e.level(factor): min(max(e.crossing, low), high) for e in rows}
+                _draw_line(panel, crossings, f"noise {noise:g}", i)
             panel.set(title=title, ylim=(low - 0.02, high + 0.02))
         for panel, (factor, title) in zip(axes[3:], _FAULTS.items(), strict=True):
             _draw_fault(panel, factor, effects)
@@ -450,30 +397,22 @@ def _draw_fault(panel: Axes, factor: str, effects: Sequence[Effect]) -> None:
         both = {factor, "robust"}
         series["robust=True"] = [e for e in effects if e.changed in (set(), both)]
     for i, (label, rows) in enumerate(series.items()):
-        _draw_line(panel, factor, rows, np.nan_to_num([e.moved for e in rows]), label, i)
+        moved = {e.level(factor): 0.0 if math.isnan(e.moved) else e.moved for e in rows}
+        _draw_line(panel, moved, label, i)
     for effect in effects:
         if not effect.changed:
-            levels = {"$d(T_2, T_3)$": ("--", effect.across)}
-            levels["new sample"] = (":", effect.resampled)
-            for label, (dashes, level) in levels.items():
-                panel.axhline(level, color="0.4", lw=0.9, ls=dashes, label=label)
+            line: dict[str, Any] = {"color": "0.4", "lw": 0.9}
+            panel.axhline(effect.across, ls="--", label="$d(T_2, T_3)$", **line)
+            panel.axhline(effect.resampled, ls=":", label="new sample", **line)
 
 
-def _draw_line(
-    panel: Axes,
-    factor: str,
-    rows: Sequence[Effect],
-    values: FloatArray,
-    label: str,
-    number: int,
-) -> None:
-    """Draw one line over the evenly spaced levels of a factor, if there are two or more."""
-    if len(rows) < 2:
-        return
-    heights = values[np.argsort([e.level(factor) for e in rows])]
-    form = f"{'osD^'[number % 4]}{'-' if number == 0 else '--'}"
-    colour = figures.COLOURS[number]
-    panel.plot(range(len(rows)), heights, form, color=colour, label=label, markersize=4)
+def _draw_line(panel: Axes, values: Mapping[float, float], label: str, number: int) -> None:
+    """Draw one line over evenly spaced levels, if there are two or more."""
+    if len(values) > 1:
+        heights = [values[level] for level in sorted(values)]
+        form = f"{'osD^'[number % 4]}{'-' if number == 0 else '--'}"
+        colour = figures.COLOURS[number]
+        panel.plot(range(len(values)), heights, form, color=colour, label=label, markersize=4)
 
 
 def _label_levels(panel: Axes, effects: Sequence[Effect], factor: str, default: Condition) -> None:
@@ -486,29 +425,18 @@ def _label_levels(panel: Axes, effects: Sequence[Effect], factor: str, default: 
         panel.legend(fontsize=8, frameon=False)
 
 
-def _gamma_claims(effects: Sequence[Effect]) -> list[Claim]:
-    clean = {e.condition.gamma: e.crossing for e in effects if e.varies("gamma")}
-    authors = {1e-4: 0.76, 1e-8: 0.41, 1e-10: 0.29}  # γ -> crossing, by the authors' code
-    return [
-        crossing_claim("the authors' code", f"γ = {gamma:g}", clean[gamma], expected, tol=0.03)
-        for gamma, expected in authors.items()
-        if gamma in clean
-    ]
-
-
 def _robust_claims(effects: Sequence[Effect]) -> list[Claim]:
-    dirty = {(e.condition.outliers, e.condition.robust): e for e in effects}
     limit, claims = 2.0, []
-    for (share, is_robust), robust in dirty.items():
-        if share and is_robust and (share, False) in dirty:
-            plain = dirty[share, False]
-            claim = Claim(
-                "this project",
-                f"{share:.1%} of rows far away: `robust` lets them move LES of T2 by less than "
-                f"{limit:g}",
+    plain = {e.condition.outliers: e for e in effects if not e.condition.robust}
+    for robust in effects:
+        share = robust.condition.outliers
+        if share and robust.condition.robust and share in plain:
+            without = plain[share]
+            measured = (
                 f"moved by {robust.moved:.2f}, crossing {crossing_text(robust.crossing)}; without "
-                f"`robust` by {plain.moved:.2f}, {crossing_text(plain.crossing)}",
-                robust.moved < limit,
+                f"`robust` by {without.moved:.2f}, {crossing_text(without.crossing)}"
             )
-            claims.append(claim)
+            expected = f"{share:.1%} of rows far away: `robust` lets them move LES of T2 by less "
+            passed = robust.moved < limit
+            claims.append(Claim("this project", f"{expected}than {limit:g}", measured, passed))
     return claims

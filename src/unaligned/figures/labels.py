@@ -55,11 +55,12 @@ class PointLabels(Artist):
         axes: Any = self.axes
         points: Any = renderer.points_to_pixels(1.0)
         spots = axes.transData.transform(self.places)
-        dots = [_square(spot, 4.0 * points) for spot in spots]  # the size of a marker
+        reach = 4.0 * points  # the size of a marker
+        dots = [Bbox([spot - reach, spot + reach]) for spot in spots]
         written: list[Bbox] = []
         for name, label, group in zip(self.names, self.labels, self.groups, strict=True):
             taken = [*written, *(dot for i, dot in enumerate(dots) if i not in group)]
-            own = _square(spots[group[0]], _GAP * points)
+            own = Bbox([spots[group[0]] - _GAP * points, spots[group[0]] + _GAP * points])
             label.set_visible(True)  # a hidden label has no size
             for text in (name, shortened(name, 18)):
                 label.set_text(text)
@@ -82,10 +83,6 @@ class PointLabels(Artist):
                     written.append(boxes[side])
                     break
             label.set_visible(side is not None)
-
-
-def _square(centre: FloatArray, reach: float) -> Bbox:
-    return Bbox([centre - reach, centre + reach])
 
 
 def _beside(own: Bbox, size: Bbox, side: tuple[int, int]) -> Bbox:

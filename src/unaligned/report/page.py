@@ -159,13 +159,7 @@ def _call(comparison: Comparison) -> str:
 
 
 def embedded(data: Any) -> str:
-    r"""Return JSON that cannot end an HTML element: `<`, `>` and `&` are escaped.
-
-    Examples
-    --------
-    >>> print(embedded({"name": "</script>"}))
-    {"name":"\u003c/script\u003e"}
-    """
+    """Return JSON that cannot end an HTML element: `<`, `>` and `&` are escaped."""
     text = json.dumps(jsonable(data), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
