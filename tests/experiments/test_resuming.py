@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from unaligned import figures
 from unaligned.errors import FileError, InputError
 from unaligned.experiments import EXPERIMENTS, find
 from unaligned.experiments.aligned import Aligned
@@ -38,8 +39,8 @@ class StopError(Exception):
     """Simulated crash."""
 
 
-def run_counting(monkeypatch, out, stop_after=None, only=None, **settings):
-    """Run tiny tori; return the work that was done, and the report if it finished."""
+def run_counting(monkeypatch, out, stop_after=None, only=None, draw=False, **settings):
+    """Run tiny tori; return the tasks that were run, and the results if it finished."""
     done, original = [], Tori.run_task
 
     def counted(self, task):
@@ -50,6 +51,9 @@ def run_counting(monkeypatch, out, stop_after=None, only=None, **settings):
 
     with monkeypatch.context() as patch:
         patch.setattr(Tori, "run_task", counted)
+        if not draw:  # drawing takes longer than the tasks
+            patch.setattr(Tori, "draw", lambda self, table: None)
+            patch.setattr(figures, "save", lambda figure, path: path.touch())
         try:
             return done, reproduce(Tori(**TINY, **settings), out, only=only, progress=False)
         except StopError:
@@ -58,10 +62,10 @@ def run_counting(monkeypatch, out, stop_after=None, only=None, **settings):
 
 @pytest.mark.parametrize("stop_after", [1, 3, 6])
 def test_stopped_run_resumes_without_repeating_tasks(monkeypatch, tmp_path, stop_after):
-    only = ["les", "imd"]
-    _, whole = run_counting(monkeypatch, tmp_path / "whole", n_trials=2, only=only)
-    first, _ = run_counting(monkeypatch, tmp_path / "cut", stop_after, n_trials=2, only=only)
-    second, resumed = run_counting(monkeypatch, tmp_path / "cut", n_trials=2, only=only)
+    options = {"n_trials": 2, "only": ["les", "imd"], "draw": stop_after == 3}
+    _, whole = run_counting(monkeypatch, tmp_path / "whole", **options)
+    first, _ = run_counting(monkeypatch, tmp_path / "cut", stop_after, **options)
+    second, resumed = run_counting(monkeypatch, tmp_path / "cut", **options)
     assert len(first) == stop_after
     assert not set(first) & set(second)
     pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
@@ -85,8 +89,14 @@ def test_fewer_trials_select_existing_ones(monkeypatch, tmp_path):
 
 def test_killed_process_resumes(monkeypatch, tmp_path):
     code = (
+        "import time\n"
         "from unaligned.experiments.reproduction import reproduce\n"
         "from unaligned.experiments.tori import Tori\n"
+        "original, tasks = Tori.run_task, iter(range(3))\n"
+        "def run_task(self, task):\n"
+        "    next(tasks, None) is None and time.sleep(600)  # it is killed before it ends\n"
+        "    return original(self, task)\n"
+        "Tori.run_task = run_task\n"
         f"reproduce(Tori(n_trials=2, **{TINY!r}), {str(tmp_path / 'killed')!r}, progress=False)"
     )
     table = tmp_path / "killed" / "trials.csv"
@@ -236,7 +246,7 @@ def test_file_instead_of_folder_raises(tmp_path):
 
 
 def test_folder_contains_all_files(monkeypatch, tmp_path):
-    _, report = run_counting(monkeypatch, tmp_path / "new" / "folder", n_trials=1)
+    _, report = run_counting(monkeypatch, tmp_path / "new" / "folder", draw=True)
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
         "trials.csv",
@@ -252,7 +262,7 @@ def test_folder_contains_all_files(monkeypatch, tmp_path):
 
 
 def test_results_list_expected_measured_and_verdict(monkeypatch, tmp_path):
-    _, report = run_counting(monkeypatch, tmp_path, n_trials=1)
+    _, report = run_counting(monkeypatch, tmp_path)
     text = (tmp_path / "RESULTS.md").read_text()
     for claim in report.claims:
         assert f"| {claim.expected} | {claim.measured} | {claim.verdict} |" in text

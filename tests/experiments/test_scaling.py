@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -185,7 +186,9 @@ def test_table_marks_flat_laws_and_assumed_growth():
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_peak_memory_includes_freed_arrays():
     with PeakMemory() as memory:
-        np.ones((64, 1 << 20)).sum()  # 512 MiB, freed before the next one
+        large = np.ones((64, 1 << 20))  # 512 MiB
+        time.sleep(0.3)  # the memory is polled every 10 ms
+        del large
         np.ones((16, 1 << 20)).sum()
     assert 500 < memory.mebibytes < 700
 
