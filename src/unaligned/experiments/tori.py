@@ -185,11 +185,11 @@ def crossing(table: pd.DataFrame, method: str) -> float:
     return float(scales[i] + share * (scales[i + 1] - scales[i]))
 
 
-def crossing_text(value: float, scales: Sequence[float] = TorusExperiment.scales) -> str:
+def crossing_text(value: float) -> str:
     """Return a crossing in words."""
     if value == math.inf:
-        return f"not separated, not even at c = {max(scales):g}"
-    return f"below c = {min(scales):g}" if value == -math.inf else f"c = {value:.3f}"
+        return "not separated at any c"
+    return "below the smallest c" if value == -math.inf else f"c = {value:.3f}"
 
 
 def crossing_claim(source: str, label: str, value: float, expected: float, tol: float) -> Claim:
