@@ -1,4 +1,4 @@
-"""Every distance of the registry, from one table of what it claims."""
+"""Every distance of the registry against one table of its properties."""
 
 import dataclasses
 import re
@@ -10,23 +10,23 @@ import unaligned as ua
 from unaligned.errors import NotApplicableError, OptionError, UnalignedError
 from unaligned.metrics.registry import DISTANCES, CallableDistance
 
-ALONE, TOGETHER = "alone", "together"  # one dataset is changed, or both alike
+ALONE, TOGETHER = "alone", "together"  # invariant to a change of one dataset, or of both
 
 
 @dataclasses.dataclass(frozen=True)
 class Claims:
-    """What a distance claims, and options that keep it quick here.
+    """The properties of a distance, and options that keep it fast here.
 
-    Defaults are the claims of what sees points through W, and W through its eigenvalues.
+    The defaults are those of distances of the eigenvalues of W.
     """
 
     options: dict = dataclasses.field(default_factory=dict)
     order: str = ALONE
     motion: str = ALONE
-    degree: int = 0  # of both in another unit
+    degree: int = 0  # of homogeneity in the unit of both
     zero: bool = True
     triangle: bool = True
-    noise: float = 1e-4  # relative; random rows are others where the data is written otherwise
+    noise: float = 1e-4  # relative; random draws depend on the stored values
 
 
 K = {"n_eigenvalues": 15}
@@ -63,7 +63,7 @@ SEEDS = range(3)
 
 
 def claiming(test):
-    """Return the names of those distances whose claims pass the test."""
+    """Return the names of the distances whose properties pass the test."""
     return [name for name, claims in TABLE.items() if test(claims)]
 
 
@@ -72,7 +72,7 @@ def clouds(seed, n=30):
 
 
 def unlike(seed):
-    """Two clouds that no amount of noise takes for one another: a blob and a bent curve."""
+    """Return two very different clouds: a blob and a bent curve."""
     rng = np.random.default_rng(seed)
     t = np.sort(rng.uniform(0, 5, size=30))
     curve = np.column_stack([np.cos(t), np.sin(t), 0.3 * t, 0.1 * t**2])
@@ -83,8 +83,9 @@ def distance(a, b, name, **options):
     return ua.distance(a, b, name, **{**TABLE[name].options, **options})
 
 
-def test_the_table_is_complete():
+def test_table_is_complete():
     assert set(TABLE) == set(DISTANCES)
+    assert all(cls.name == name for name, cls in DISTANCES.items())
     assert set(ua.available().index) == set(DISTANCES)
 
 
@@ -100,19 +101,19 @@ def _with_its_extra(request):
 @pytest.mark.parametrize("seed", SEEDS)
 class TestValues:
     @pytest.mark.parametrize("name", TABLE)
-    def test_are_finite_positive_floats(self, name, seed):
+    def test_values_are_finite_positive_floats(self, name, seed):
         a, b, _ = clouds(seed)
         value = distance(a, b, name)
         assert type(value) is float
         assert 0 < value < np.inf
 
     @pytest.mark.parametrize("name", claiming(lambda claims: claims.zero))
-    def test_are_exactly_zero_between_equal_data(self, name, seed):
+    def test_equal_data_have_distance_exactly_zero(self, name, seed):
         a = clouds(seed)[0]
         assert distance(a, a.copy(order="F"), name) == 0.0
 
     @pytest.mark.parametrize("name", TABLE)
-    def test_of_one_pair_are_those_of_a_comparison(self, name, seed):
+    def test_distance_equals_compare(self, name, seed):
         a, b, _ = clouds(seed)
         options = {"distance": name, "rng": seed, **TABLE[name].options}
         expected = ua.compare([a], [b], **options).distances[0, 0]
@@ -120,22 +121,22 @@ class TestValues:
         assert ua.distance(a, b, engine=None, **options) == expected
 
     @pytest.mark.parametrize("name", claiming(lambda claims: not claims.zero))
-    def test_are_not_zero_where_zero_is_not_claimed(self, name, seed):
+    def test_equal_data_have_positive_distance_where_zero_is_not_claimed(self, name, seed):
         a = clouds(seed)[0]
         assert distance(a, a.copy(), name) > 0.1
 
     @pytest.mark.parametrize("name", TABLE)
-    def test_are_symmetric(self, name, seed):
+    def test_values_are_symmetric(self, name, seed):
         a, b, _ = clouds(seed)
         assert distance(a, b, name) == pytest.approx(distance(b, a, name), rel=1e-9)
 
     @pytest.mark.parametrize("name", claiming(lambda claims: claims.triangle))
-    def test_obey_the_triangle_inequality(self, name, seed):
+    def test_triangle_inequality_holds(self, name, seed):
         D = ua.compare(list(clouds(seed)), distance=name, **TABLE[name].options).distances
         assert D[0, 2] <= D[0, 1] + D[1, 2] + 1e-9
 
     @pytest.mark.parametrize("name", TABLE)
-    def test_are_the_same_for_the_same_seed_and_any_number_of_jobs(self, name, seed):
+    def test_values_depend_on_the_seed_only_and_not_on_n_jobs(self, name, seed):
         options = {"distance": name, **TABLE[name].options}
         rngs = (seed, seed, np.random.default_rng(seed), np.random.default_rng(seed))
         found = [
@@ -184,9 +185,9 @@ class TestInvariances:
 
 
 A, B, _ = clouds(0)
-# Whole numbers that a byte, and half precision, can hold.
+# Integers that int8 and float16 represent.
 WHOLE = [np.round(20 * points) for points in (A, B)]
-ALWAYS_TAKEN = {
+VALID = {
     "constant column": (np.c_[A, np.ones(30)], np.c_[B, np.ones(30)]),
     "duplicated rows": (np.repeat(A[:15], 2, axis=0), np.repeat(B[:15], 2, axis=0)),
     "one feature": (A[:, :1], B[:, :1]),
@@ -197,11 +198,11 @@ ALWAYS_TAKEN = {
     "scale 1e100": (1e100 * A, 1e100 * B),
     "read-only": tuple(np.lib.stride_tricks.as_strided(x, writeable=False) for x in (A, B)),
 }
-TAKEN_OR_REFUSED = {
+DEGENERATE = {
     "one row": (A[:1], B[:1]),
     "two rows": (A[:2], B[:2]),
     "three rows": (A[:3], B[:3]),
-    "nothing but copies of one row": (np.repeat(A[:1], 30, axis=0), B),
+    "copies of one row": (np.repeat(A[:1], 30, axis=0), B),
     "zeros": (np.zeros((30, 4)), B),
     "zeros and ones": (A > 0, B > 0),
     "scale 1e-300": (1e-300 * A, 1e-300 * B),
@@ -210,7 +211,7 @@ TAKEN_OR_REFUSED = {
 
 
 def fitting(name, rows):
-    """Return the options, without a number of eigenvalues that so few rows do not have."""
+    """Return the options, without n_eigenvalues if there are fewer rows."""
     options = dict(TABLE[name].options)
     if rows < options.get("n_eigenvalues", 0):
         del options["n_eigenvalues"]
@@ -220,30 +221,30 @@ def fitting(name, rows):
 @pytest.mark.parametrize("name", TABLE)
 class TestInputs:
     @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float16, np.float32])
-    def test_every_dtype_counts_as_the_numbers_it_holds(self, name, dtype):
+    def test_every_dtype_gives_the_same_value(self, name, dtype):
         expected = distance(*WHOLE, name)
         found = distance(*(points.astype(dtype) for points in WHOLE), name)
         assert found == pytest.approx(expected, rel=1e-9)
 
-    @pytest.mark.parametrize("kind", ALWAYS_TAKEN)
-    def test_what_is_valid_has_a_finite_distance(self, name, kind):
-        a, b = ALWAYS_TAKEN[kind]
+    @pytest.mark.parametrize("kind", VALID)
+    def test_valid_data_have_a_finite_distance(self, name, kind):
+        a, b = VALID[kind]
         value = ua.distance(a, b, name, **fitting(name, len(a)))
         assert 0 <= value < np.inf
 
-    @pytest.mark.parametrize("kind", TAKEN_OR_REFUSED)
-    def test_what_has_no_geometry_is_refused_by_name_or_has_a_finite_distance(self, name, kind):
-        a, b = TAKEN_OR_REFUSED[kind]
+    @pytest.mark.parametrize("kind", DEGENERATE)
+    def test_degenerate_data_raise_by_name_or_have_a_finite_distance(self, name, kind):
+        a, b = DEGENERATE[kind]
         try:
             value = ua.distance(a, b, name, **fitting(name, len(a)))
         except UnalignedError as error:
-            assert re.search("dataset '[ab]'", str(error)), "says which"  # noqa: PT017
+            assert re.search("dataset '[ab]'", str(error))  # noqa: PT017
         else:
             assert 0 <= value < np.inf
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_what_a_distance_needs_is_what_it_refuses_to_miss(name):
+def test_missing_requirements_raise_not_applicable(name):
     wide, long = np.c_[B, B], np.r_[B, B]
     needs = DISTANCES[name]
     for other, needed, why in (
@@ -263,7 +264,7 @@ def test_what_a_distance_needs_is_what_it_refuses_to_miss(name):
 
 
 @pytest.mark.parametrize("name", [name for name, cls in DISTANCES.items() if cls.is_descriptor])
-def test_a_comparison_by_descriptors_grows_after_loading(name, tmp_path):
+def test_loaded_comparison_of_descriptors_can_grow(name, tmp_path):
     options = {"distance": name, **TABLE[name].options}
     a, b, c = clouds(0)
     ua.compare({"a": a, "b": b}, **options).save(tmp_path / "kept")
@@ -275,7 +276,7 @@ def test_a_comparison_by_descriptors_grows_after_loading(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_settings_are_frozen_and_come_back_from_their_options(name):
+def test_settings_are_frozen_and_round_trip_through_options(name):
     method = DISTANCES[name].from_options(TABLE[name].options)
     assert type(method).from_options(method.options()) == method
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
@@ -285,7 +286,7 @@ def test_settings_are_frozen_and_come_back_from_their_options(name):
 
 
 @pytest.mark.parametrize("cls", [*DISTANCES.values(), CallableDistance], ids=lambda c: c.name)
-def test_every_distance_says_what_it_is_and_costs(cls):
+def test_every_distance_has_a_summary_and_a_cost(cls):
     assert cls.summary
     assert cls.cost
     assert cls.__doc__

@@ -54,7 +54,7 @@ def test_equals_the_definition(seed, kernel, debiased, shape):
 
 
 @pytest.mark.parametrize(("kernel", "debiased"), CASES)
-def test_in_tiles_equals_the_definition(monkeypatch, kernel, debiased):
+def test_many_tiles_equal_the_definition(monkeypatch, kernel, debiased):
     monkeypatch.setattr(cka, "_TILE_ROWS", 16)
     x, y = pair(0, 50, 60, 70)
     found = ua.distance(x, y, "cka", kernel=kernel, debiased=debiased)
@@ -62,7 +62,7 @@ def test_in_tiles_equals_the_definition(monkeypatch, kernel, debiased):
 
 
 @pytest.mark.parametrize(("kernel", "debiased"), CASES)
-def test_the_same_data_is_at_zero_and_so_is_its_rotation(kernel, debiased):
+def test_equal_and_rotated_data_have_distance_zero(kernel, debiased):
     x, _ = pair(0)
     options = {"kernel": kernel, "debiased": debiased}
     assert ua.distance(x, x.copy(), "cka", **options) == 0.0
@@ -71,7 +71,7 @@ def test_the_same_data_is_at_zero_and_so_is_its_rotation(kernel, debiased):
 
 
 def plain_rbf(x, factor=1.0):
-    """The kernel from differences; a wide one minus 1, which centring takes away."""
+    """Return the kernel from differences; a wide one minus 1, which centring removes."""
     distances = squareform(pdist(x))
     width = factor * np.median(pdist(x))
     exponent = -((distances / width) ** 2) / 2
@@ -84,8 +84,8 @@ def aligned(K, L, debiased):
 
 @pytest.mark.parametrize("debiased", [False, True])
 @pytest.mark.parametrize("far", [1e6, 1e8, 1e10])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_rbf_keeps_its_digits_beside_a_clump_far_away(seed, far, debiased):
+@pytest.mark.parametrize("seed", range(2))
+def test_rbf_is_accurate_with_outliers(seed, far, debiased):
     x, y = pair(seed, 300, 20, 25)
     x[:10] += far
     y[5:15] += far
@@ -97,14 +97,14 @@ def test_rbf_keeps_its_digits_beside_a_clump_far_away(seed, far, debiased):
 @pytest.mark.parametrize("debiased", [False, True])
 @pytest.mark.parametrize("factor", [0.1, 0.5, 10.0, 1e3])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rbf_of_narrow_and_wide_kernels(seed, factor, debiased):
+def test_rbf_is_accurate_for_narrow_and_wide_kernels(seed, factor, debiased):
     x, y = pair(seed, 80, 12, 15)
     expected = 1 - aligned(plain_rbf(x, factor), plain_rbf(y, factor), debiased)
     options = {"kernel": "rbf", "bandwidth_factor": factor, "debiased": debiased}
     assert ua.distance(x, y, "cka", **options) == pytest.approx(expected, rel=1e-7)
 
 
-def test_points_that_are_all_alone():
+def test_kernel_of_isolated_points():
     options = {"kernel": "rbf", "bandwidth_factor": 1e-100}
     assert ua.distance(*pair(0), "cka", **options) == pytest.approx(0.0, abs=1e-12)
     with pytest.raises(DegenerateDataError, match=r"norm is 0.*bandwidth_factor=1e-100.*nearer"):
@@ -112,13 +112,13 @@ def test_points_that_are_all_alone():
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e-160, 1e160, 1e200])
-def test_factors_that_leave_no_width_are_refused(factor):
-    told = re.escape(f"bandwidth_factor={factor!r}")
-    with pytest.raises(InputError, match=rf"{told} gives .* h=.*between 1e-140 and 1e\+140"):
+def test_bandwidth_factors_out_of_range_raise(factor):
+    option = re.escape(f"bandwidth_factor={factor!r}")
+    with pytest.raises(InputError, match=rf"{option} gives .* h=.*between 1e-140 and 1e\+140"):
         ua.distance(*pair(0), "cka", kernel="rbf", bandwidth_factor=factor)
 
 
-def test_a_kernel_too_wide_for_its_digits_is_refused():
+def test_too_wide_kernel_raises():
     with pytest.raises(DegenerateDataError, match=r"bandwidth_factor=10000000.0.*kernel='linear'"):
         ua.distance(*pair(0), "cka", kernel="rbf", bandwidth_factor=1e7)
 
@@ -132,7 +132,7 @@ def test_debiased_values_of_few_rows_lie_between_zero_and_two(kernel):
     assert 1.5 < max(found) <= 2.0 + 1e-12
 
 
-def test_rows_must_belong_together():
+def test_rows_are_paired():
     x, y = pair(0)
     shuffled = y[np.random.default_rng(0).permutation(len(y))]
     assert ua.distance(x, shuffled, "cka") > 2 * ua.distance(x, y, "cka")
@@ -140,14 +140,14 @@ def test_rows_must_belong_together():
         ua.distance(x, y[:-1], "cka")
 
 
-def test_independent_data_are_apart_and_debiasing_says_so_with_few_samples():
+def test_debiasing_separates_independent_data_with_few_samples():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 20, 200))
     assert ua.distance(x, y, "cka") < 0.3  # the bias: more features than samples
     assert ua.distance(x, y, "cka", debiased=True) == pytest.approx(1.0, abs=0.15)
 
 
-def test_constant_columns_integers_and_many_duplicates():
+def test_constant_columns_integers_and_duplicates():
     x, y = pair(0)
     padded = np.column_stack([x, np.full(len(x), 1e3)])
     assert ua.distance(padded, y, "cka") == pytest.approx(ua.distance(x, y, "cka"), rel=1e-10)
@@ -160,7 +160,7 @@ def test_constant_columns_integers_and_many_duplicates():
         ua.distance(doubled, y, "cka", kernel="rbf")
 
 
-def test_what_does_not_vary_is_refused():
+def test_constant_or_few_rows_raise():
     x, _ = pair(0)
     with pytest.raises(
         DegenerateDataError, match="dataset 'b' has a centred kernel whose squared norm is 0"

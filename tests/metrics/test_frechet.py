@@ -24,7 +24,7 @@ def textbook_fid(x, y):
 
 @pytest.mark.parametrize("d", [2, 4, 20])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_frechet_equals_the_textbook_where_that_is_stable(seed, d):
+def test_frechet_equals_the_textbook(seed, d):
     x, y = pair(seed, d=d)
     assert ua.distance(x, y, "frechet") == pytest.approx(textbook_fid(x, y), rel=1e-8)
 
@@ -55,7 +55,7 @@ def test_frechet_in_blocks_equals_frechet_at_once(monkeypatch):
     assert ua.distance(x, y, "frechet") == pytest.approx(whole, rel=1e-12)
 
 
-def test_frechet_keeps_its_digits_far_from_the_origin_and_of_constant_columns():
+def test_frechet_is_accurate_far_from_the_origin_and_with_constant_columns():
     x, y = pair(0)
     x[:, 0] = y[:, 0] = 0.1
     here, there = (ua.distance(x + s, y + s, "frechet") for s in (0.0, 1e6))
@@ -65,7 +65,7 @@ def test_frechet_keeps_its_digits_far_from_the_origin_and_of_constant_columns():
 
 @pytest.mark.parametrize(("size", "factor"), [(1.0, 1 + 1e-7), (1e3, 1.001), (1e5, 1.01)])
 @pytest.mark.parametrize("rows", [64, 8])  # 8: fewer than features
-def test_frechet_keeps_the_digits_of_small_differences(rows, size, factor):
+def test_frechet_of_small_differences_is_accurate(rows, size, factor):
     # Columns of a Hadamard matrix: mean 0, and covariances that commute, so d = Σ (s₁ - s₂)².
     x = hadamard(rows).astype(float)[:, 1 : 1 + min(rows - 1, 20)]
     x = np.hstack([x, np.zeros((rows, 20 - x.shape[1]))]) * np.r_[size, np.ones(19)]

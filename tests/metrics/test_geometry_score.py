@@ -1,4 +1,4 @@
-"""The geometry score against the published loops and a textbook witness complex."""
+"""The geometry score against the published code and a textbook witness complex."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def plain_bars(distances, alpha_max):
 @pytest.mark.parametrize("seed", SEEDS)
 class TestGeometryScore:
     @pytest.mark.parametrize("gamma", [0.02, 0.2])
-    def test_equals_the_published_loops(self, seed, gamma):
+    def test_equals_the_published_code(self, seed, gamma):
         data = ua.Dataset(cloud(seed))
         draws = data.generator(5).integers(60, size=(10, 12))
         expected = np.zeros(20)
@@ -80,7 +80,7 @@ class TestGeometryScore:
         assert np.allclose(method.describe(data, 5), expected, rtol=0, atol=1e-12)
 
     @pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
-    def test_the_complex_is_that_of_the_definition(self, seed, share):
+    def test_complex_equals_the_definition(self, seed, share):
         data = cloud(seed, 40)
         rows = np.random.default_rng(seed).integers(40, size=9)  # some of them twice
         distances = pairwise(data, data[rows])
@@ -90,7 +90,7 @@ class TestGeometryScore:
             relative_living_times(ours, alpha_max, 30), plain_living_times(plain, alpha_max, 30)
         )
 
-    def test_does_not_notice_rotation_translation_and_scale_of_the_same_draws(self, seed):
+    def test_same_draws_are_invariant_to_rotation_translation_and_scale(self, seed):
         data = cloud(seed)
         U = np.linalg.qr(cloud(seed, 3))[0]
         rows = np.random.default_rng(seed).integers(60, size=10)
@@ -101,7 +101,7 @@ class TestGeometryScore:
         ]
         assert np.allclose(*times)
 
-    def test_does_not_notice_the_order_of_rows_but_for_the_draws(self, seed):
+    def test_row_order_changes_only_the_draws(self, seed):
         # The noise of a squared distance of means goes down as 1 / n_rounds.
         data = cloud(seed)
         mixed = np.random.default_rng(seed).permutation(data)
@@ -111,7 +111,7 @@ class TestGeometryScore:
         assert noise < ua.distance(data, cloud(seed, d=1), "geometry-score", **options) / 10
 
     @pytest.mark.parametrize("d", [3, 40])
-    def test_takes_distances_and_many_features(self, seed, d):
+    def test_distance_matrices_and_many_features_give_the_same_times(self, seed, d):
         data = ua.Dataset(cloud(seed, d=d))
         D = ua.Dataset(pairwise(data.values, data.values), kind="distances")
         method = GeometryScore(**QUICK)
@@ -129,7 +129,7 @@ class TestGeometryScore:
         assert mean.sum() == pytest.approx(1.0)
 
 
-def test_processes_change_nothing():
+def test_processes_do_not_change_the_value():
     data = ua.Dataset(cloud(0))
     one, two = (
         GeometryScore(**{**QUICK, "n_rounds": 60}, processes=p).describe(data, 0) for p in (1, 2)
@@ -137,7 +137,7 @@ def test_processes_change_nothing():
     assert np.array_equal(one, two)
 
 
-def test_processes_are_started_only_where_rounds_take_long(monkeypatch):
+def test_processes_start_only_for_long_work(monkeypatch):
     asked = []
     monkeypatch.setattr(geometry_score, "resolve_jobs", lambda n: asked.append(n) or 1)
     data = ua.Dataset(cloud(0))
@@ -150,7 +150,7 @@ def test_processes_are_started_only_where_rounds_take_long(monkeypatch):
     assert asked == [-1], "jobs of their own do not start more"
 
 
-def test_rounds_are_shown_where_bars_are_asked_for(shown_tasks):
+def test_progress_of_rounds_is_shown_on_request(shown_tasks):
     data = [cloud(seed) for seed in (0, 1)]
     ua.compare(data, distance="geometry-score", progress=False, **QUICK)
     assert shown_tasks == []
@@ -158,20 +158,20 @@ def test_rounds_are_shown_where_bars_are_asked_for(shown_tasks):
     assert shown_tasks[:3] == [("describing", 2), *2 * [("counting holes", 2)]]
 
 
-def test_the_default_gamma_is_the_authors():
+def test_default_gamma_is_that_of_the_authors():
     data = ua.Dataset(cloud(0, 500))
     options = {"n_rounds": 5}
     given = GeometryScore(**options, gamma=500 / 5000 / 128).describe(data, 0)
     assert np.array_equal(GeometryScore(**options).describe(data, 0), given)
 
 
-def test_time_with_too_many_holes_is_left_out():
+def test_time_with_too_many_holes_is_dropped():
     bars = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, np.inf]])
     assert relative_living_times(bars, 4.0, 2).tolist() == [0.0, 0.5]
     assert relative_living_times(np.empty((0, 2)), 4.0, 2).tolist() == [1.0, 0.0]
 
 
-def test_what_it_cannot_do_is_refused():
+def test_invalid_input_raises():
     with pytest.raises(DegenerateDataError, match="5 points that are all equal"):
         ua.distance(np.ones((5, 2)), np.eye(3), "geometry-score", **QUICK)
     with pytest.raises(InputError, match="n_landmarks=2 must be at least 3"):

@@ -24,10 +24,10 @@ def gw_loss_of_pot(x, y):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gromov_wasserstein_is_the_root_of_pots_square_loss(seed):
+def test_gromov_wasserstein_is_the_root_of_the_square_loss_of_pot(seed):
     x, y = pair(seed, e=5)
     expected = gw_loss_of_pot(x, y)
-    # POT goes the other way where the fingerprints say so; the minimum it reaches is the same.
+    # The pair may be solved in the other order, which reaches the same minimum.
     assert ua.distance(x, y, "gromov-wasserstein", squared=True) == pytest.approx(
         expected, rel=1e-7
     )
@@ -36,7 +36,7 @@ def test_gromov_wasserstein_is_the_root_of_pots_square_loss(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_conditional_gradient_equals_pots_to_rounding(seed):
+def test_conditional_gradient_equals_pot(seed):
     x, y = pair(seed, e=5)
     C1, C2 = cdist(x, x), cdist(y, y)
     found = gromov.square_loss(C1, C2, np.ones(len(x)), np.ones(len(y)), 1000)
@@ -50,7 +50,7 @@ def test_two_points_by_hand():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gromov_wasserstein_takes_distance_matrices_and_ignores_motion(seed):
+def test_distance_matrices_and_motion_do_not_change_the_value(seed):
     x, y = pair(seed, e=4)
     plain = ua.distance(x, y, "gromov-wasserstein")
     matrices = (ua.Dataset(cdist(z, z), kind="distances") for z in (x, y))
@@ -62,8 +62,8 @@ def test_gromov_wasserstein_takes_distance_matrices_and_ignores_motion(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_clusters_far_apart_are_matched_and_so_are_their_points(seed):
-    # Rounding of the gradient once left seed 2 far from it: 3e5 instead of 1.1.
+def test_clusters_far_apart_and_their_points_are_matched(seed):
+    # A regression: rounding of the gradient gave 3e5 instead of 1.1 with seed 2.
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, 40, 20))
     away = (np.arange(40) < 20)[:, None]
@@ -78,7 +78,7 @@ def test_clusters_far_apart_are_matched_and_so_are_their_points(seed):
 
 @pytest.mark.parametrize("n_far", [1, 10])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gromov_wasserstein_keeps_its_digits_beside_points_far_out(seed, n_far):
+def test_gromov_wasserstein_is_accurate_with_outliers(seed, n_far):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(100, 2)), 1.3 * rng.normal(size=(100, 2))
     away = (np.arange(100) < n_far)[:, None]
@@ -86,15 +86,15 @@ def test_gromov_wasserstein_keeps_its_digits_beside_points_far_out(seed, n_far):
         ua.distance(x + off * away, y + off * away, "gromov-wasserstein")
         for off in (1e4, 1e6, 1e7, 1e8)
     )
-    np.testing.assert_allclose(far, near, rtol=1e-4)  # at 1e4 directions still count for a bit
+    np.testing.assert_allclose(far, near, rtol=1e-4)  # at 1e4 the direction still matters a little
     np.testing.assert_allclose(far[1:], far[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_two_ways_to_the_gradient_agree(seed):
+def test_gradients_by_products_and_by_differences_agree(seed):
     x, y = pair(seed)
     spaces = (cdist(x, x), cdist(y, y), np.ones(len(x)), np.ones(len(y)))
-    products, differences = gromov._Products(*spaces), gromov._Differences(*spaces)
+    products, differences = (gromov._Spaces(*spaces, by_products=b) for b in (True, False))
     vertex = products.vertex(np.random.default_rng(seed).random((len(x), len(y))))
     expected = sum(
         vertex[i, j] * (spaces[0][:, [i]] - spaces[1][j]) ** 2 for i, j in np.argwhere(vertex)
@@ -107,7 +107,7 @@ def test_the_two_ways_to_the_gradient_agree(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gromov_wasserstein_says_where_distances_are_too_coarse(seed):
+def test_rounding_of_distant_points_warns(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, 40, 2))
     for z in (x, y):
@@ -119,7 +119,7 @@ def test_gromov_wasserstein_says_where_distances_are_too_coarse(seed):
 
 @pytest.mark.parametrize("off", [0.0, 1e6])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_turned_copy_is_at_rounding_without_a_word(seed, off):
+def test_rotated_copy_has_distance_zero_without_warning(seed, off):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(60, 3))
     x[:5] += off
@@ -130,7 +130,7 @@ def test_a_turned_copy_is_at_rounding_without_a_word(seed, off):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_points_and_distances_of_the_same_numbers_are_not_the_same(seed):
+def test_points_and_distances_with_equal_values_differ(seed):
     x = np.random.default_rng(seed).normal(size=(20, 2))
     D = cdist(x, x)
     points, distances = ua.Dataset(D), ua.Dataset(D, kind="distances")
@@ -157,7 +157,7 @@ def test_an_integer_distance_matrix_gives_a_full_coupling():
 
 @pytest.mark.parametrize("kind", ["points", "distances"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_landmarks_move_the_distance_by_no_more_than_their_radius(seed, kind):
+def test_landmarks_change_the_distance_by_at_most_their_radius(seed, kind):
     x, y = pair(seed, n=150, m=120)
     data = [
         ua.Dataset(z if kind == "points" else cdist(z, z), kind=kind, name=n)
@@ -181,7 +181,7 @@ def test_landmarks_move_the_distance_by_no_more_than_their_radius(seed, kind):
     assert np.isnan(found.error_bounds).all()  # a theorem on global minima only
 
 
-def test_landmarks_that_are_all_points_change_nothing():
+def test_all_points_as_landmarks_give_the_exact_value():
     x, y = pair(0)
     exact = ua.distance(x, y, "gromov-wasserstein")
     assert ua.distance(x, y, "gromov-wasserstein", method="low-rank") == exact

@@ -1,4 +1,4 @@
-"""imd and netlsd: against dense textbook versions, invariances, probes, refusals."""
+"""IMD and NetLSD against dense textbook versions."""
 
 import networkx
 import numpy as np
@@ -31,7 +31,7 @@ def rotated(points, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_imd_of_all_eigenvalues_is_the_textbook(seed):
+def test_exact_imd_equals_the_textbook(seed):
     a, b = clouds(seed)
     expected = textbook.imd(*map(textbook.neighbour_adjacency, (a, b)))
     assert ua.distance(a, b, "imd", method="exact") == pytest.approx(expected, rel=1e-8)
@@ -40,7 +40,7 @@ def test_imd_of_all_eigenvalues_is_the_textbook(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_imd_of_graphs_is_the_textbook(seed):
+def test_imd_of_graphs_equals_the_textbook(seed):
     a, b = graphs(seed)
     given = [ua.Dataset(A, kind="graph") for A in (a, sparse.csr_array(b))]
     found = ua.distance(*given, "imd", method="exact")
@@ -49,7 +49,7 @@ def test_imd_of_graphs_is_the_textbook(seed):
 
 @pytest.mark.parametrize("far", [1e8, 1e10])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_imd_is_the_textbook_beside_a_clump_far_away(seed, far):
+def test_imd_equals_the_textbook_with_outliers(seed, far):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(150, 20)), 1.3 * rng.normal(size=(150, 20))
     a[:10] += far
@@ -61,7 +61,7 @@ def test_imd_is_the_textbook_beside_a_clump_far_away(seed, far):
 @pytest.mark.parametrize("data", ["a constant column", "ties", "steps of 0.1"])
 @pytest.mark.parametrize("distance", ["imd", "netlsd"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_sparse_and_dense_points_of_equal_values_have_one_graph(seed, distance, data):
+def test_sparse_and_dense_points_have_the_same_graph(seed, distance, data):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(150, 13))
     if data == "a constant column":
@@ -84,7 +84,7 @@ def test_imd_by_quadrature_stays_within_its_probe_noise(seed):
 
 
 @pytest.mark.parametrize("distance", ["imd", "netlsd"])
-def test_the_same_data_gets_the_same_probes_wherever_it_stands(distance):
+def test_equal_data_get_the_same_probes_at_any_position(distance):
     a, b = clouds(0)
     result = ua.compare([a, b, a.copy()], distance=distance, method="slq")
     assert result.distances[0, 2] == 0.0
@@ -96,7 +96,7 @@ def test_the_same_data_gets_the_same_probes_wherever_it_stands(distance):
 @pytest.mark.parametrize("change", ["order", "rotation and scale"])
 @pytest.mark.parametrize("distance", ["imd", "netlsd"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_order_and_motion_change_nothing_but_the_probes(distance, change, seed):
+def test_order_and_motion_change_only_the_probes(distance, change, seed):
     points = clouds(seed)[0]
     order = np.random.default_rng(seed).permutation(len(points))
     changed = points[order] if change == "order" else rotated(points, seed)
@@ -109,7 +109,7 @@ def test_order_and_motion_change_nothing_but_the_probes(distance, change, seed):
 @pytest.mark.parametrize("normalization", ["empty", "complete", "none"])
 @pytest.mark.parametrize("kernel", SIGNATURES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_netlsd_is_the_textbook(kernel, normalization, seed):
+def test_netlsd_equals_the_textbook(kernel, normalization, seed):
     a, b = graphs(seed)
     expected = np.linalg.norm(np.subtract(*(SIGNATURES[kernel](A, normalization) for A in (a, b))))
     given = [ua.Dataset(A, kind="graph") for A in (a, b)]
@@ -134,21 +134,21 @@ def test_netlsd_by_quadrature_stays_within_its_probe_noise(kernel, seed):
     assert exact.error_bounds.max() < 1e-9 < sketched.error_bounds.min()
 
 
-def test_netlsd_takes_probes_where_there_are_many_nodes(monkeypatch):
+def test_netlsd_uses_probes_for_many_nodes(monkeypatch):
     monkeypatch.setattr("unaligned.spectra.laplacian.EXACT_SAMPLES", 100)
     bounds = ua.compare(clouds(0), distance="netlsd").error_bounds
     assert bounds[0, 0] < 1e-9 < bounds[1, 1]
 
 
 @pytest.mark.parametrize("kernel", SIGNATURES)
-def test_complete_graphs_have_the_signature_of_nothing_but_their_size(kernel):
+def test_complete_normalisation_removes_the_size_of_complete_graphs(kernel):
     # 1 but for n/(n-1), their eigenvalue, which the published normalisation takes for 1.
     complete = [ua.Dataset(1 - np.eye(n), kind="graph") for n in (300, 1500)]
     options = {"kernel": kernel, "normalization": "complete"}
     assert ua.distance(*complete, "netlsd", **options) < 0.3
 
 
-def test_the_wave_of_two_nodes_has_no_complete_normalisation():
+def test_wave_of_two_nodes_has_no_complete_normalisation():
     pair = [ua.Dataset(1 - np.eye(n), kind="graph") for n in (2, 3)]
     options = {"kernel": "wave", "normalization": "complete"}
     with pytest.raises(NotApplicableError, match=r"passes through zero.*'empty' applies"):
@@ -156,7 +156,7 @@ def test_the_wave_of_two_nodes_has_no_complete_normalisation():
     assert ua.distance(*pair, "netlsd", kernel="wave") > 0
 
 
-def test_networkx_graphs_are_their_adjacency():
+def test_networkx_graphs_equal_their_adjacency():
     graph = networkx.karate_club_graph()
     other = networkx.les_miserables_graph()
     given = [ua.Dataset(g, kind="graph") for g in (graph, other)]
@@ -171,7 +171,7 @@ def test_networkx_graphs_are_their_adjacency():
 
 
 @pytest.mark.parametrize("distance", ["imd", "netlsd"])
-def test_a_graph_without_edges_is_like_any_other_without_edges(distance):
+def test_graphs_without_edges_have_distance_zero(distance):
     empty = [ua.Dataset(sparse.csr_array((n, n)), kind="graph") for n in (5, 9)]
     for method in ("exact", "slq"):
         assert ua.distance(*empty, distance, method=method) == pytest.approx(0.0, abs=1e-8)
@@ -187,7 +187,7 @@ def test_a_graph_without_edges_is_like_any_other_without_edges(distance):
         ({"method": "lanczos"}, "method='lanczos' is not known.*auto, slq, exact"),
     ],
 )
-def test_wrong_options_are_refused(distance, options, message):
+def test_invalid_options_raise(distance, options, message):
     with pytest.raises(InputError, match=message):
         ua.distance(*clouds(0), distance, **options)
 
@@ -195,7 +195,7 @@ def test_wrong_options_are_refused(distance, options, message):
 @pytest.mark.parametrize("distance", ["imd", "netlsd"])
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix, np.asarray])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_points_that_look_like_a_graph_are_told(distance, make, seed):
+def test_points_that_look_like_a_graph_warn(distance, make, seed):
     pair = graphs(seed)
     message = r"'[ab]' is taken for points, and .*Dataset\(values, kind='graph'\)"
     with pytest.warns(DataWarning, match=message):
@@ -210,7 +210,7 @@ def test_points_that_look_like_a_graph_are_told(distance, make, seed):
 @pytest.mark.parametrize(
     "change", ["not symmetric", "not square", "a diagonal", "negative", "preprocessed"]
 )
-def test_points_that_cannot_be_a_graph_are_not_told_of(distance, change):
+def test_points_that_cannot_be_a_graph_do_not_warn(distance, change):
     graph, _ = graphs(0)
     places = np.arange(40)
     points = {
@@ -224,13 +224,13 @@ def test_points_that_cannot_be_a_graph_are_not_told_of(distance, change):
         assert ua.distance(values, points[:30], distance, **options) >= 0
 
 
-def test_kinds_without_a_graph_are_refused():
+def test_kinds_without_a_graph_raise():
     spd = [ua.Dataset(np.eye(9), kind="spd", name=n) for n in "ab"]
     with pytest.raises(NotApplicableError, match=r"points or distances or graph.*'a' is spd"):
         ua.distance(*spd, "imd")
 
 
-def test_complex_traces_come_back_from_a_file(tmp_path):
+def test_complex_traces_survive_a_file(tmp_path):
     first, second, third = np.random.default_rng(0).normal(size=(3, 30, 2))
     options = {"distance": "netlsd", "kernel": "wave", "method": "slq"}
     ua.compare({"a": first, "b": second}, **options).save(tmp_path / "kept")

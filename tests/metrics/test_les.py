@@ -17,7 +17,7 @@ def clouds(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_imd_by_hand(seed):
+def test_imd_diffusion_equals_the_formula(seed):
     a, b = clouds(seed)
     spectra = [eigenvalues(diffusion_of_points(x), 30) for x in (a, b)]
     traces = [np.array([np.sum(s**t) for t in TIMES]) for s in spectra]
@@ -47,7 +47,7 @@ def test_error_bounds_are_the_sums_of_both_signatures():
     assert np.allclose(result.error_bounds, np.add.outer(bounds, bounds))
 
 
-def test_les_and_imd_share_signatures():
+def test_les_and_imd_diffusion_share_signatures():
     a, b = (ua.signature(x, n_eigenvalues=20) for x in clouds(0))
     for distance in ("les", "imd-diffusion"):
         direct = ua.distance(*clouds(0), distance, n_eigenvalues=20)
@@ -65,19 +65,19 @@ def test_les_and_imd_share_signatures():
         ({"preprocess": "log1p"}, r"preprocess=\('log1p',\) was given.*computed with \(\)"),
     ],
 )
-def test_options_that_signatures_were_not_made_with_are_not_passed_over(options, message):
+def test_options_that_differ_from_given_signatures_raise(options, message):
     a, b = (ua.signature(x, n_eigenvalues=20) for x in clouds(0))
     with pytest.raises(RecipeMismatchError, match=message):
         ua.distance(a, b, **options)
 
 
-def test_options_that_signatures_were_made_with_may_be_repeated():
+def test_options_equal_to_those_of_given_signatures_are_accepted():
     made = {"gamma": 1e-3, "n_eigenvalues": 20, "bandwidth": "mean", "preprocess": ["standardize"]}
     a, b = (ua.signature(x, **made) for x in clouds(0))
     assert ua.distance(a, b, **made) == ua.distance(a, b)
 
 
-def test_gamma_auto_is_settled_for_signatures_and_data_together():
+def test_gamma_auto_is_chosen_for_signatures_and_data_together():
     a, b = clouds(0)
     made = ua.signature(a, n_eigenvalues=20)
     assert ua.distance(made, b, gamma="auto") == pytest.approx(
@@ -85,13 +85,13 @@ def test_gamma_auto_is_settled_for_signatures_and_data_together():
     )
 
 
-def test_a_signature_meets_data_with_as_many_eigenvalues():
+def test_data_take_the_number_of_eigenvalues_of_a_given_signature():
     a, b = clouds(0)
     mixed = ua.distance(ua.signature(a, n_eigenvalues=20), b)
     assert mixed == pytest.approx(ua.distance(a, b, n_eigenvalues=20), rel=1e-9)
 
 
-def test_a_signature_longer_than_the_data_names_the_cut():
+def test_signature_longer_than_the_data_suggests_truncate():
     a, b = clouds(0)
     with pytest.raises(RecipeMismatchError, match=r"has 100 values.*90 samples.*\.truncate\(90\)"):
         ua.distance(a, ua.signature(b, n_eigenvalues=100))
@@ -99,7 +99,7 @@ def test_a_signature_longer_than_the_data_names_the_cut():
 
 
 @pytest.mark.parametrize("options", [{"metric": "cityblock"}, {"n_neighbors": 10}], ids=str)
-def test_an_indefinite_affinity_is_said_and_has_no_bound(options):
+def test_indefinite_affinity_warns_and_has_no_bound(options):
     points = clouds(0)[0]
     with pytest.warns(
         IndefiniteWarning, match=r"the dataset: .* of the spectrum's mass is negative"
@@ -110,17 +110,17 @@ def test_an_indefinite_affinity_is_said_and_has_no_bound(options):
     assert np.all(signature.error_bound == np.inf)
 
 
-def test_available_tells_what_each_distance_needs():
+def test_available_lists_what_each_distance_needs():
     table = ua.available()
     assert not table.loc["les", ["same features", "paired rows"]].any()
     assert table.loc["log-euclidean", "paired rows"]
     assert table["what"].str.len().min() > 10
-    # What options change stands in words: the columns tell of the defaults.
+    # Columns describe the defaults; the summary names options that change them.
     assert "not symmetric with directed=True" in table.at["crosslid", "what"]
     assert "laplacian='robust' needs the extra 'topology'" in table.at["shape-dna", "what"]
 
 
-def test_gamma_plays_no_part_in_imd():
+def test_gamma_does_not_change_imd_diffusion():
     first, second = clouds(0)
     a = ua.signature(first, n_eigenvalues=20)
     same, other = (ua.signature(second, n_eigenvalues=20, gamma=g) for g in (1e-8, 1e-3))

@@ -46,7 +46,7 @@ def test_mmd_in_many_tiles_equals_the_textbook(monkeypatch):
     assert ua.distance(x, y, "mmd") == pytest.approx(textbook_mmd(x, y), rel=1e-8)
 
 
-def test_mmd_takes_its_width_as_a_number():
+def test_mmd_accepts_a_width():
     x, y = pair(0)
     found = ua.distance(x, y, "mmd", bandwidth=0.7)
     assert found == pytest.approx(textbook_mmd(x, y, 0.7), rel=1e-8)
@@ -66,7 +66,7 @@ def test_the_unbiased_estimate_needs_two_rows():
     assert 0 < ua.distance(x[:1], y, "mmd") < 2
 
 
-def test_duplicates_leave_mmd_without_a_width():
+def test_mmd_raises_for_a_median_width_of_zero():
     x = np.zeros((30, 2))
     y = np.concatenate([np.zeros((20, 2)), np.ones((5, 2))])
     with pytest.raises(DegenerateDataError, match=r"width 0 for .*half of all pairs.*bandwidth=h"):
@@ -76,7 +76,7 @@ def test_duplicates_leave_mmd_without_a_width():
 
 
 def plain_mmd(x, y, width=None):
-    """From differences, so that no digit is lost, whatever lies far away."""
+    """Return MMD from differences, without cancellation."""
     width = np.median(pdist(np.vstack([x, y]))) if width is None else width
     xx, yy, xy = (
         np.exp(-cdist(*z, "sqeuclidean") / (2 * width**2)) for z in ((x, x), (y, y), (x, y))
@@ -86,8 +86,8 @@ def plain_mmd(x, y, width=None):
 
 @pytest.mark.parametrize("width", [None, 2.0])
 @pytest.mark.parametrize("far", [1e6, 1e8, 1e10])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_mmd_keeps_its_digits_beside_a_clump_far_away(seed, far, width):
+@pytest.mark.parametrize("seed", range(2))
+def test_mmd_is_accurate_with_outliers(seed, far, width):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(300, 20)), 1.3 * rng.normal(size=(300, 20))
     x[:10] += far
@@ -100,23 +100,23 @@ def test_mmd_keeps_its_digits_beside_a_clump_far_away(seed, far, width):
 @pytest.mark.parametrize("d", [3, 20])
 def test_mmd_of_very_narrow_and_very_wide_kernels(n, d):
     x, y = pair(0, n=n, m=n, d=d)
-    # Every point is alone in its narrow kernel, and a wide one sees no difference.
+    # A narrow kernel is 1 on the diagonal and 0 elsewhere; a wide one is 1 everywhere.
     assert ua.distance(x, y, "mmd", bandwidth=1e-139) == pytest.approx(np.sqrt(2 / n))
     assert ua.distance(x, y, "mmd", bandwidth=1e139) == pytest.approx(0.0, abs=1e-7)
 
 
 @pytest.mark.parametrize("width", [1e-200, 1e-160, 1e-141, 1e141, 1e160, 1e300])
-def test_widths_whose_squares_are_no_numbers_are_refused(width):
-    told = re.escape(f"bandwidth={width!r}")
-    with pytest.raises(InputError, match=rf"{told} .*between 1e-140 and 1e\+140.*nearer"):
+def test_widths_whose_squares_overflow_or_underflow_raise(width):
+    option = re.escape(f"bandwidth={width!r}")
+    with pytest.raises(InputError, match=rf"{option} .*between 1e-140 and 1e\+140.*nearer"):
         ua.distance(*pair(0), "mmd", bandwidth=width)
 
 
-def test_mmd_never_holds_the_whole_matrix():
+def test_mmd_does_not_allocate_the_whole_matrix():
     tracemalloc = pytest.importorskip("tracemalloc")
     rng = np.random.default_rng(0)
     first, second = (MMD().describe(Dataset(rng.normal(size=(5000, 3))), 0) for _ in range(2))
-    MMD().compare(first, MMD().describe(Dataset(np.eye(3)), 0))  # compiled before
+    MMD().compare(first, MMD().describe(Dataset(np.eye(3)), 0))  # compile first
     tracemalloc.start()
     MMD().compare(first, second)
     peak = tracemalloc.get_traced_memory()[1]

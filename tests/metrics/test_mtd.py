@@ -53,7 +53,7 @@ class TestMTD:
         assert ua.distance(P, Q, method) == pytest.approx(np.mean(expected), rel=1e-8, abs=1e-12)
 
     @pytest.mark.parametrize("d", [1, 3, 30])
-    def test_the_points_left_out_change_nothing(self, seed, d):
+    def test_excluded_points_do_not_change_the_barcode(self, seed, d):
         P, Q = clouds(seed, 40, 150, d)
         D = np.zeros((190, 190))
         D[:40, :40], D[:40, 40:], D[40:, :40] = pairwise(P, P), pairwise(P, Q), pairwise(Q, P)
@@ -62,7 +62,7 @@ class TestMTD:
             (bars[:, 1] - bars[:, 0]).sum(), rel=1e-12
         )
 
-    def test_is_zero_within_one_dataset(self, seed):
+    def test_equal_data_have_distance_zero(self, seed):
         data = clouds(seed, 60)[0]
         _, rows = MTD(batch_size=20, other_batch_size=40).describe(ua.Dataset(data), seed)
         for i in rows:
@@ -70,7 +70,7 @@ class TestMTD:
         options = {"batch_size": 20, "other_batch_size": 40, "rng": seed}
         assert ua.distance(data, data.copy(), "mtd", **options) == 0.0
 
-    def test_does_not_notice_what_moves_both_clouds(self, seed):
+    def test_moving_both_clouds_does_not_change_the_value(self, seed):
         P, Q = clouds(seed)
         rng = np.random.default_rng(seed)
         U = np.linalg.qr(rng.normal(size=(2, 2)))[0]
@@ -78,34 +78,34 @@ class TestMTD:
         assert moved == pytest.approx(ua.distance(P, Q, "mtd"), abs=1e-5)
         assert ua.distance(P, Q + 1.0, "mtd") != pytest.approx(ua.distance(P, Q, "mtd"), abs=1e-3)
 
-    def test_the_seed_decides_the_batches(self, seed):
+    def test_seed_determines_the_batches(self, seed):
         P, Q = clouds(seed, 60, 60)
         options = {"batch_size": 20, "other_batch_size": 30, "n_rounds": 2}
         first, again, other = (ua.distance(P, Q, "mtd", rng=s, **options) for s in (1, 1, 2))
         assert first == again != other
 
 
-def test_sparse_points_give_what_dense_ones_give():
+def test_sparse_and_dense_points_give_the_same_value():
     from scipy import sparse
 
     P, Q = clouds(0)
     assert ua.distance(sparse.csr_array(P), Q, "mtd") == pytest.approx(ua.distance(P, Q, "mtd"))
 
 
-def test_the_batches_travel_with_the_result():
+def test_result_records_the_batch_sizes():
     P, Q = clouds(0)
     options = ua.compare([P, Q], distance="mtd", n_rounds=4).options
     assert options == {"batch_size": 200, "other_batch_size": 1000, "n_rounds": 4}
 
 
-def test_rounds_are_shown_where_bars_are_asked_for(shown_tasks):
+def test_progress_of_rounds_is_shown_on_request(shown_tasks):
     first, second = np.random.default_rng(0).normal(size=(2, 30, 2))
     options = {"batch_size": 10, "other_batch_size": 20, "n_rounds": 3}
     ua.compare([first], [second], distance="mtd", progress=True, **options)
     assert shown_tasks[-3:] == [("comparing", 1), ("rounds", 3), ("rounds", 3)]
 
 
-def test_what_it_cannot_do_is_refused():
+def test_invalid_input_raises():
     with pytest.raises(NotApplicableError, match="same features"):
         ua.distance(np.eye(3), np.eye(4), "mtd")
     with pytest.raises(InputError, match="other_batch_size=10 must be at least batch_size=200"):

@@ -1,4 +1,4 @@
-"""shape-dna: against a dense version, bounds, invariances, surfaces."""
+"""Shape-DNA against a dense version and known surfaces."""
 
 import sys
 
@@ -33,7 +33,7 @@ def sphere_mesh(n, **options):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_it_is_the_first_fifty_ratios(seed):
+def test_value_is_the_norm_of_fifty_ratios(seed):
     a, b = clouds(seed)
     gaps = [1 - eigenvalues(diffusion_of_points(x), 50) for x in (a, b)]
     expected = np.linalg.norm(np.subtract(*(g / g[1] for g in gaps)))
@@ -41,7 +41,7 @@ def test_it_is_the_first_fifty_ratios(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_order_rotation_translation_and_scale_do_not_matter(seed):
+def test_invariant_to_order_rotation_translation_and_scale(seed):
     a = clouds(seed)[0]
     rng = np.random.default_rng(seed)
     Q = np.linalg.qr(rng.normal(size=(8, 8)))[0]
@@ -61,13 +61,13 @@ def test_the_error_bound_of_an_approximate_spectrum_holds(seed):
     assert exact.error_bounds.max() < 1e-9
 
 
-def test_it_shares_signatures_with_les():
+def test_signatures_of_les_are_accepted():
     a, b = (ua.signature(x, n_eigenvalues=50) for x in clouds(0))
     assert ua.distance(a, b, "shape-dna") == ua.distance(*clouds(0), "shape-dna")
     assert ua.compare(clouds(0), distance="shape-dna").signatures.keys() == {"0", "1"}
 
 
-def test_pieces_far_apart_are_zeros_that_nothing_is_divided_by():
+def test_zero_eigenvalues_of_components_are_not_divided_by():
     rng = np.random.default_rng(0)
     piece = rng.normal(size=(60, 2))
     pieces = np.vstack([piece, piece + 1e3, piece - 1e3])
@@ -77,13 +77,13 @@ def test_pieces_far_apart_are_zeros_that_nothing_is_divided_by():
     assert np.isfinite(spread.error_bounds).all()
 
 
-def test_nothing_but_pieces_is_refused():
+def test_data_of_isolated_components_raise():
     far = 1e3 * np.arange(12.0)[:, None]
     with pytest.raises(DegenerateDataError, match="'a': all of the first 12 eigenvalues are 1"):
         ua.distance(far, far + 1, "shape-dna", bandwidth=1.0)
 
 
-def test_small_collections_and_small_numbers():
+def test_few_samples_or_eigenvalues():
     rng = np.random.default_rng(0)
     small = [rng.normal(size=(n, 2)) for n in (9, 20)]
     assert ua.compare(small, distance="shape-dna").distance.settings.n_eigenvalues == 9
@@ -116,7 +116,7 @@ class TestSurfaces:
         monkeypatch.setattr("unaligned.spectra.laplacian.surface._DENSE", 10)
         assert np.allclose(self.values(mesh, 50), dense, rtol=1e-8, atol=1e-8)
 
-    def test_surfaces_are_told_apart_and_equal_ones_are_not(self):
+    def test_different_surfaces_are_far_apart_and_equal_ones_close(self):
         mesh, cloud = sphere_mesh(600), sphere(600)
         flat = cloud * [1.0, 1.0, 0.3]
         options = {"distance": "shape-dna", "laplacian": "robust"}
@@ -126,7 +126,7 @@ class TestSurfaces:
         assert result["cloud", "flat"] > 3 * result["cloud", "mesh"] > 0
         assert np.isnan(result.error_bounds).all()
 
-    def test_order_and_motion_do_not_matter_to_a_mesh_and_little_to_a_cloud(self):
+    def test_mesh_is_invariant_to_order_and_motion_and_cloud_nearly(self):
         rng = np.random.default_rng(0)
         order, Q = rng.permutation(600), np.linalg.qr(rng.normal(size=(3, 3)))[0]
         options = {"distance": "shape-dna", "laplacian": "robust"}
@@ -137,14 +137,14 @@ class TestSurfaces:
         turned = ua.distance(cloud, cloud[order] @ Q, **options)
         assert turned < 0.05 * ua.distance(cloud, mesh, **options)
 
-    def test_the_same_vertices_with_other_faces_are_another_mesh(self):
+    def test_faces_change_the_value(self):
         mesh = sphere_mesh(200)
         open_mesh = Mesh(mesh.values, faces=mesh.faces[20:])
         assert mesh.fingerprint != open_mesh.fingerprint
         assert ua.distance(mesh, open_mesh, "shape-dna", laplacian="robust") > 0.1
         assert ua.distance(mesh, open_mesh, "shape-dna") == 0.0
 
-    def test_vertices_without_faces_are_refused(self):
+    def test_vertices_without_faces_raise(self):
         mesh = sphere_mesh(100)
         loose = Mesh(np.vstack([mesh.values, [[9.0, 9, 9]]]), faces=mesh.faces)
         with pytest.raises(DegenerateDataError, match="'a': 1 of 101 vertices have no area"):
@@ -157,7 +157,7 @@ class TestSurfaces:
         assert np.allclose(self.values(large), self.values(mesh), rtol=1e-9, atol=1e-9)
         assert np.allclose(self.values(unit * cloud), self.values(cloud), rtol=1e-9, atol=1e-9)
 
-    def test_points_of_a_cloud_that_are_there_twice_count_once_in_any_order(self):
+    def test_duplicated_points_of_a_cloud_count_once(self):
         cloud = sphere(200)
         twice = np.random.default_rng(0).permutation(np.repeat(cloud, 2, axis=0))
         assert ua.distance(cloud, twice, "shape-dna", laplacian="robust") == 0.0
@@ -177,11 +177,11 @@ class TestSurfaces:
             (np.eye(3), r"'a': a cloud needs 4 distinct points .*, and has 3"),
         ],
     )
-    def test_what_is_no_surface_is_refused(self, points, message):
+    def test_data_without_a_surface_raise(self, points, message):
         with pytest.raises(DegenerateDataError, match=message):
             ua.distance(points, sphere(len(points)), "shape-dna", laplacian="robust")
 
-    def test_other_data_is_refused_with_the_reason(self):
+    def test_data_that_do_not_apply_raise(self):
         with pytest.raises(NotApplicableError, match=r"points with three columns.*points with 8"):
             ua.distance(*clouds(0), "shape-dna", laplacian="robust")
         reduced = ua.distance(*clouds(0), "shape-dna", laplacian="robust", preprocess="pca:3")
@@ -192,7 +192,7 @@ class TestSurfaces:
             ua.distance(ua.signature(clouds(0)[0]), sphere(90), "shape-dna", laplacian="robust")
 
 
-def test_a_missing_package_names_its_extra(monkeypatch):
+def test_missing_robust_laplacian_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "robust_laplacian", None)
     with pytest.raises(MissingExtraError, match=r"robust_laplacian.*unaligned\[topology\]"):
         ua.distance(sphere(60), sphere(70), "shape-dna", laplacian="robust")

@@ -57,7 +57,7 @@ def test_affine_invariance(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_affine_invariance_keeps_its_digits_where_operators_are_nearly_singular(seed):
+def test_affine_invariant_is_accurate_for_nearly_singular_operators(seed):
     # A common congruence leaves the ratios of the scales as generalised eigenvalues.
     rng = np.random.default_rng(seed)
     scales = [rng.permutation(np.logspace(0, -7, 12)) for _ in range(2)]
@@ -73,7 +73,7 @@ def test_affine_invariance_keeps_its_digits_where_operators_are_nearly_singular(
 
 @pytest.mark.parametrize("smallest", [1e-9, 1e-12, 1e-15])
 @pytest.mark.parametrize("other", [np.eye(2), np.diag([1e-9, 1.0]), np.diag([2.0, 5e-13])])
-def test_affine_invariance_keeps_the_digits_that_a_graded_matrix_has(smallest, other):
+def test_affine_invariant_is_accurate_for_graded_matrices(smallest, other):
     graded = np.diag([1.0, smallest])
     expected = np.linalg.norm(np.log(np.diag(graded)) - np.log(np.diag(other)))
     assert between(graded, other, "affine-invariant") == pytest.approx(expected, rel=1e-13)
@@ -81,7 +81,7 @@ def test_affine_invariance_keeps_the_digits_that_a_graded_matrix_has(smallest, o
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_affine_invariance_of_nearly_singular_matrices_is_no_worse_than_their_rounding(seed):
+def test_affine_invariant_error_is_that_of_rounding_the_matrices(seed):
     # Entries are rounded to eps, which leaves an eigenvalue of 1e-12 open by about 1e-4.
     rng = np.random.default_rng(seed)
     Q = np.linalg.qr(rng.normal(size=(9, 9)))[0]
@@ -92,7 +92,7 @@ def test_affine_invariance_of_nearly_singular_matrices_is_no_worse_than_their_ro
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
-def test_affine_invariance_keeps_its_digits_whatever_the_units(unit):
+def test_affine_invariant_is_accurate_in_any_unit(unit):
     first, second = spd_pair(0)
     ratios = eigvalsh(second, first)
     expected = np.linalg.norm(np.log(ratios) + np.log(unit))
@@ -101,7 +101,7 @@ def test_affine_invariance_keeps_its_digits_whatever_the_units(unit):
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e12, 1e25])
 @pytest.mark.parametrize("norm", ["frobenius", "nuclear", "spectral"])
-def test_powers_of_large_and_small_eigenvalues_neither_overflow_nor_vanish(unit, norm):
+def test_powers_of_large_and_small_eigenvalues_do_not_overflow(unit, norm):
     # Of diagonal matrices that differ in one entry all three norms are that difference.
     first, second = unit * np.diag([1.0, 2.0]), unit * np.diag([1.0, 3.0])
     times = TIMES[TIMES * abs(np.log10(unit)) < 300]
@@ -112,7 +112,7 @@ def test_powers_of_large_and_small_eigenvalues_neither_overflow_nor_vanish(unit,
 
 
 @pytest.mark.parametrize("distance", ["spectral-gw", "imd-diffusion"])
-def test_eigenvalues_whose_tenth_power_overflows_are_refused(distance):
+def test_eigenvalues_whose_tenth_power_overflows_raise(distance):
     with pytest.raises(
         DegenerateDataError, match=r"the largest eigenvalue is .*Rescale all matrices"
     ):
@@ -148,7 +148,7 @@ def test_spectral_gw_is_the_supremum_of_its_norm(seed, norm):
 
 @pytest.mark.parametrize("norm", ["frobenius", "nuclear", "spectral"])
 @pytest.mark.parametrize("seed", range(3))
-def test_spectral_gw_keeps_its_digits_where_operators_are_close(seed, norm):
+def test_spectral_gw_is_accurate_for_close_operators(seed, norm):
     first, step = spd_pair(seed, 10)
     order = {"frobenius": "fro", "nuclear": "nuc", "spectral": 2}[norm]
     for size in (1e-3, 1e-6):
@@ -163,7 +163,7 @@ def test_spectral_gw_keeps_its_digits_where_operators_are_close(seed, norm):
 
 
 @pytest.mark.parametrize("distance", ["log-euclidean", "spectral-gw"])
-def test_every_operator_is_decomposed_once_however_many_pairs(monkeypatch, distance):
+def test_every_operator_is_decomposed_once_for_all_pairs(monkeypatch, distance):
     calls, original = [], aligned.eigh
 
     def counted(*arguments, **options):
@@ -192,7 +192,7 @@ def test_heat_traces_bound_spectral_gw_with_the_nuclear_norm(seed):
 
 @pytest.mark.parametrize("distance", ALIGNED)
 @pytest.mark.parametrize("seed", range(12))
-def test_every_aligned_distance_is_symmetric_to_the_last_bit(distance, seed):
+def test_aligned_distances_are_symmetric_to_the_last_bit(distance, seed):
     first, second = spd_pair(seed, 8)
     assert between(first, second, distance) == between(second, first, distance)
     points = np.random.default_rng(seed).normal(size=(2, 30, 3))
@@ -201,7 +201,7 @@ def test_every_aligned_distance_is_symmetric_to_the_last_bit(distance, seed):
 
 @pytest.mark.parametrize("distance", ALIGNED)
 @pytest.mark.parametrize("seed", range(4))
-def test_equal_data_is_at_zero_also_where_it_is_described_twice(distance, seed):
+def test_equal_data_described_twice_have_distance_zero(distance, seed):
     first, _ = spd_pair(seed, 8)
     assert between(first, first.copy(), distance) == 0.0
     a, b = np.random.default_rng(seed).normal(size=(2, 30, 3))
@@ -211,7 +211,7 @@ def test_equal_data_is_at_zero_also_where_it_is_described_twice(distance, seed):
 
 
 @pytest.mark.parametrize("distance", ["affine-invariant", "log-euclidean"])
-def test_matrices_in_another_unit_are_not_the_same(distance):
+def test_matrices_in_another_unit_differ(distance):
     first, _ = spd_pair(0, 5)
     expected = np.log(2.0) * np.sqrt(5)
     assert between(first, 2.0 * first, distance) == pytest.approx(expected, rel=1e-12)
@@ -235,7 +235,7 @@ def test_rows_that_cannot_be_paired_are_not_applicable(distance):
 
 
 @pytest.mark.parametrize("distance", ["log-euclidean", "affine-invariant"])
-def test_singular_matrices_are_refused(distance):
+def test_singular_matrices_raise(distance):
     singular = np.diag([1.0, 0.0])
     with pytest.raises(InputError, match=r"has the eigenvalue 0, and a logarithm needs"):
         between(singular, np.eye(2), distance)
@@ -244,7 +244,7 @@ def test_singular_matrices_are_refused(distance):
 @pytest.mark.parametrize("distance", ["log-euclidean", "affine-invariant"])
 @pytest.mark.parametrize("unit", [1.0, 3.0, 1e-20])
 @pytest.mark.parametrize("seed", [*range(6), 18])
-def test_matrices_of_lower_rank_are_refused_whatever_rounding_left_of_them(distance, unit, seed):
+def test_rank_deficient_matrices_raise_despite_rounding(distance, unit, seed):
     rng = np.random.default_rng(seed)
     few = [unit * np.cov(rng.normal(size=(4, 4)).T) for _ in range(2)]  # of rank 3
     constrained = []
@@ -261,24 +261,24 @@ def test_matrices_of_lower_rank_are_refused_whatever_rounding_left_of_them(dista
 @pytest.mark.parametrize(
     "options", [{"n_neighbors": 5}, {"metric": "cosine"}, {"metric": "cityblock"}]
 )
-def test_what_is_clipped_is_told_as_by_the_other_spectral_distances(options, seed):
+def test_clipped_negative_eigenvalues_warn(options, seed):
     rng = np.random.default_rng(seed)
     t = rng.uniform(0, 6, size=(2, 60))
     first, second = (np.c_[np.cos(x), np.sin(x), x] + rng.normal(size=(60, 3)) for x in t)
 
-    def told(distance):
+    def warnings_of(distance):
         with pytest.warns(IndefiniteWarning, match=r"dataset '[ab]': .*mass is negative") as seen:
             ua.distance(first, second, distance, **options)
         return sorted(str(warning.message) for warning in seen)
 
-    assert told("spectral-gw") == told("imd-diffusion")
+    assert warnings_of("spectral-gw") == warnings_of("imd-diffusion")
     for distance in ("log-euclidean", "affine-invariant"):
         with pytest.raises(InputError, match=r"has the eigenvalue -.*Give a larger gamma"):
             ua.distance(first, second, distance, **options)
     assert ua.distance(first, second, "spectral-gw", gamma=1.0, **options) > 0  # nothing to clip
 
 
-def test_an_affinity_that_is_given_and_indefinite_is_told_too():
+def test_given_indefinite_affinity_warns():
     affinity = np.ones((6, 6)) - np.eye(6)
     given = ua.Dataset(affinity, kind="affinity")
     with pytest.warns(IndefiniteWarning, match="50.0% of the spectrum's mass is negative"):
@@ -293,13 +293,13 @@ def test_an_affinity_that_is_given_and_indefinite_is_told_too():
         ({"squared": True}, r"distance 'spectral-gw' has no option 'squared'"),
     ],
 )
-def test_wrong_options_are_refused(options, message):
+def test_invalid_options_raise(options, message):
     with pytest.raises(InputError, match=message):
         between(np.eye(2), np.eye(2), "spectral-gw", **options)
 
 
 @pytest.mark.parametrize("distance", ["log-euclidean", "affine-invariant", "euclidean"])
-def test_rows_that_belong_together_are_not_taken_apart(distance):
+def test_options_that_drop_rows_raise(distance):
     points = np.random.default_rng(0).normal(size=(40, 3))
     first, second = np.vstack([points, points[:1]]), np.vstack([points[:1], points])
     with pytest.raises(InputError, match=r"robust=True drops rows .* compares row i with row i"):
@@ -313,7 +313,7 @@ def test_rows_that_belong_together_are_not_taken_apart(distance):
 
 
 @pytest.mark.parametrize("name", ["log-euclidean", "affine-invariant", "euclidean", "spectral-gw"])
-def test_operators_that_were_made_otherwise_are_not_compared(name):
+def test_operators_of_different_kinds_raise(name):
     points = np.random.default_rng(0).normal(size=(6, 2))
     spd = ua.Dataset(np.cov(np.random.default_rng(1).normal(size=(6, 40))), kind="spd")
     graph = ua.Dataset(np.ones((6, 6)) - np.eye(6), kind="graph")

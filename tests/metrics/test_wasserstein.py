@@ -46,7 +46,7 @@ def test_wasserstein_does_not_depend_on_the_unit(unit):
     assert scaled == pytest.approx(unit * ua.distance(x, y, "wasserstein"), rel=1e-8)
 
 
-def test_wasserstein_keeps_its_digits_far_from_the_origin():
+def test_wasserstein_is_accurate_far_from_the_origin():
     x, y = pair(0, d=30, e=30)
     here, there = (ua.distance(x + s, y + s, "wasserstein") for s in (0.0, 1e6))
     assert there == pytest.approx(here, rel=1e-8)
@@ -54,7 +54,7 @@ def test_wasserstein_keeps_its_digits_far_from_the_origin():
 
 @pytest.mark.parametrize("far", [1e6, 1e12])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_wasserstein_keeps_its_digits_beside_a_point_far_out(seed, far):
+def test_wasserstein_is_accurate_with_an_outlier(seed, far):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(50, 20))
     x[0] = far
@@ -66,7 +66,7 @@ def test_wasserstein_keeps_its_digits_beside_a_point_far_out(seed, far):
 
 @pytest.mark.parametrize("d", [1, 2, 20])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_wasserstein_does_not_see_how_far_off_one_pair_of_points_is(seed, d):
+def test_equal_outliers_do_not_change_wasserstein(seed, d):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(150, d)), 1.3 * rng.normal(size=(150, d))
     x[0], y[0] = 0.0, 0.0
@@ -78,7 +78,7 @@ def test_wasserstein_does_not_see_how_far_off_one_pair_of_points_is(seed, d):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_feature_loses_no_digits_between_samples_of_unequal_sizes(seed):
+def test_one_feature_is_accurate_for_unequal_sizes(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(30, 1)), rng.normal(size=(70, 1))
     x[:3] += 1e8
@@ -88,7 +88,7 @@ def test_one_feature_loses_no_digits_between_samples_of_unequal_sizes(seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_sinkhorn_comes_near_and_sliced_stays_below(seed):
+def test_sinkhorn_is_close_and_sliced_is_below(seed):
     x, y = pair(seed, n=80, m=60)
     exact, near, sliced = (
         ua.distance(x, y, "wasserstein", method=m) for m in ("exact", "sinkhorn", "sliced")
@@ -97,7 +97,7 @@ def test_sinkhorn_comes_near_and_sliced_stays_below(seed):
     assert 0 < sliced <= exact / np.sqrt(3) * 1.05  # without 1.05 over all directions
 
 
-def test_sliced_exceeds_the_bound_of_all_directions_but_never_the_distance():
+def test_sliced_with_few_directions_stays_below_the_distance():
     x, y = np.array([[0.0, 0.0]]), np.array([[1.0, 0.0]])
     values = [
         ua.distance(x, y, "wasserstein", method="sliced", n_projections=2, rng=seed)
@@ -107,7 +107,7 @@ def test_sliced_exceeds_the_bound_of_all_directions_but_never_the_distance():
     assert np.mean(np.square(values)) == pytest.approx(1 / 2, abs=0.15)
 
 
-def test_sliced_is_seeded_and_equals_pot_in_any_number_of_blocks(monkeypatch):
+def test_sliced_is_seeded_and_equals_pot_for_any_block_size(monkeypatch):
     x, y = pair(1)
     options = {"method": "sliced", "n_projections": 20}
     whole = ua.distance(x, y, "wasserstein", **options)
@@ -129,7 +129,7 @@ def test_single_points():
     assert ua.distance(x, many, "gromov-wasserstein", squared=True) == pytest.approx(expected)
 
 
-def test_large_collections_are_approximated_with_a_warning(monkeypatch):
+def test_large_collections_warn_of_the_approximation(monkeypatch):
     x, y = pair(0, n=60, m=40)
     monkeypatch.setattr(wasserstein.Wasserstein, "exact_rows", 50)
     with pytest.warns(AccuracyWarning, match=r"method='sliced' .another number.*has 60 rows"):
@@ -147,7 +147,7 @@ def test_one_feature_is_sorted_at_any_size(monkeypatch):
     assert ua.distance(x, y, "wasserstein") == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_solver_that_stops_early_says_so(monkeypatch):
+def test_solver_that_stops_early_warns(monkeypatch):
     x, y = pair(0)
     match = r"'a' and dataset 'b': conditional gradient did not .* max_iter=1 .* Raise max_iter"
     with pytest.warns(AccuracyWarning, match=match):
@@ -158,7 +158,7 @@ def test_a_solver_that_stops_early_says_so(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:numItermax reached:UserWarning")  # POT's own, beside ours
-def test_a_simplex_that_stops_early_says_so(monkeypatch):
+def test_simplex_that_stops_early_warns(monkeypatch):
     x, y = pair(0)
     monkeypatch.setattr(wasserstein, "_SIMPLEX_STEPS", 3)
     match = r"'a' and dataset 'b': the network simplex did not converge.* method='sliced'"
@@ -169,7 +169,7 @@ def test_a_simplex_that_stops_early_says_so(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"engine": "processes", "n_jobs": 2}])
-def test_every_pair_warns_once_at_the_users_line_wherever_it_is_worked_out(options):
+def test_every_pair_warns_once_at_the_line_of_the_user(options):
     data = {f"x{seed}": pair(seed)[0] for seed in range(3)}
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -182,7 +182,7 @@ def test_every_pair_warns_once_at_the_users_line_wherever_it_is_worked_out(optio
 
 
 @pytest.mark.parametrize("name", ["wasserstein", "gromov-wasserstein"])
-def test_threads_leave_the_filters_of_warnings_alone(name, monkeypatch):
+def test_threads_do_not_change_warning_filters(name, monkeypatch):
     def touched(*_, **__):
         raise RuntimeError("filters belong to the whole process")
 
@@ -208,7 +208,7 @@ def test_warnings_of_pot_are_not_shown(monkeypatch):
         ua.distance(x, y, "wasserstein", method="sinkhorn", epsilon=1e-4)  # exp overflows
 
 
-def test_settings_are_checked():
+def test_invalid_settings_raise():
     x, y = pair(0)
     with pytest.raises(InputError, match=r"method='sinkhor' is not known. Did you mean"):
         ua.distance(x, y, "wasserstein", method="sinkhor")
@@ -217,7 +217,7 @@ def test_settings_are_checked():
 
 
 @pytest.mark.parametrize("name", ["wasserstein", "gromov-wasserstein"])
-def test_a_missing_pot_names_the_extra(monkeypatch, name):
+def test_missing_pot_names_the_extra(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "ot", None)
     with pytest.raises(MissingExtraError, match=r"needs the package 'POT'.*unaligned\[transport"):
         ua.distance(*pair(0), name)
@@ -248,7 +248,7 @@ def found_cost(cost):
 @pytest.mark.parametrize("off", [1e3, 1e6, 1e8, 1e12])
 @pytest.mark.parametrize("n_far", [1, 30])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_points_far_out_hide_nothing(seed, n_far, off):
+def test_coupling_is_optimal_with_outliers(seed, n_far, off):
     x, y = clouds(seed)
     x[:n_far] += off
     y[:n_far] += off
@@ -257,21 +257,21 @@ def test_points_far_out_hide_nothing(seed, n_far, off):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nor_do_points_far_out_on_two_scales(seed):
+def test_coupling_is_optimal_with_outliers_on_two_scales(seed):
     x, y = clouds(seed)
     for z in (x, y):
         z[:6] += 1e6
         z[:2] += 1e12
     cost = cdist(x, y, "sqeuclidean")
     assert found_cost(cost) == pytest.approx(least_cost(cost), rel=1e-12)
-    x[6] += 1e6  # one must go the way to the others, and pays for nearly all
+    x[6] += 1e6  # transported to the others, at nearly the whole cost
     cost = cdist(x, y, "sqeuclidean")
     assert found_cost(cost) == pytest.approx(least_cost(cost), rel=1e-9)
 
 
 @pytest.mark.parametrize(("n", "m", "few", "many"), [(30, 70, 3, 7), (49, 77, 7, 11)])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_no_sliver_of_mass_goes_the_long_way(seed, n, m, few, many):
+def test_no_rounding_residue_is_transported_far(seed, n, m, few, many):
     x, y = clouds(seed, n, m)
     x[:few] += 1e8
     y[:many] += 1e8
@@ -281,13 +281,13 @@ def test_no_sliver_of_mass_goes_the_long_way(seed, n, m, few, many):
     assert wasserstein.sorted_cost(x[:, 0], y[:, 0]) == pytest.approx(numbers, rel=1e-12)
 
 
-def test_ordinary_costs_are_solved_once(monkeypatch):
+def test_ordinary_costs_run_the_simplex_once(monkeypatch):
     calls = []
     solve = wasserstein.simplex
     monkeypatch.setattr(wasserstein, "simplex", lambda *a: calls.append(a) or solve(*a))
     x, y = clouds(0)
     found_cost(cdist(x, y, "sqeuclidean"))
-    found_cost(cdist(x, x[::-1] + 1e-9, "sqeuclidean"))  # nor where the minimum is small
+    found_cost(cdist(x, x[::-1] + 1e-9, "sqeuclidean"))  # a small minimum
     assert len(calls) == 2
 
 
@@ -305,5 +305,5 @@ def test_duality_gap_is_reported_and_bounds_the_error(seed):
     assert value > 1.1 * least_cost(cost) >= 1.1 * (1 - share) * value
 
 
-def test_points_in_one_place_cost_nothing():
+def test_equal_points_cost_nothing():
     assert found_cost(np.zeros((3, 4))) == 0.0

@@ -40,34 +40,17 @@ class Distance(ABC):
     """A distance between datasets; instances are frozen settings.
 
     `describe` runs once per dataset, `compare` once per pair of descriptors.
-
-    Attributes
-    ----------
-    name
-        The name in `ua.distance`.
-    summary, cost
-        One line each for the table of distances.
-    same_features, paired_rows
-        Whether column j, or row i, must mean the same in both datasets.
-    symmetric
-        Whether d(A, B) = d(B, A).
-    kinds
-        The kinds of data it accepts.
-    is_descriptor
-        Whether the work is done once per dataset, so that pairs are cheap.
-    extra
-        The optional extra it needs, if any.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    cost: ClassVar[str]
-    same_features: ClassVar[bool] = False
-    paired_rows: ClassVar[bool] = False
-    symmetric: ClassVar[bool] = True
-    kinds: ClassVar[tuple[str, ...]] = KINDS
-    is_descriptor: ClassVar[bool] = False
-    extra: ClassVar[str | None] = None
+    name: ClassVar[str]  # in `ua.distance`
+    summary: ClassVar[str]  # one line for `ua.available`
+    cost: ClassVar[str]  # one line for `ua.available`
+    same_features: ClassVar[bool] = False  # column j must be the same feature in both datasets
+    paired_rows: ClassVar[bool] = False  # row i must be the same sample in both datasets
+    symmetric: ClassVar[bool] = True  # d(A, B) = d(B, A)
+    kinds: ClassVar[tuple[str, ...]] = KINDS  # of data that it accepts
+    is_descriptor: ClassVar[bool] = False  # the work is done per dataset, and pairs are cheap
+    extra: ClassVar[str | None] = None  # the optional extra that it needs
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
@@ -235,7 +218,7 @@ class SpectralDistance(Distance):
 
     def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
         """Choose γ if it is `"auto"`: the largest that any of the spectra suggests."""
-        if self.settings.gamma != "auto":
+        if self.settings.gamma != "auto" or not self.gives_signatures:
             return self, list(descriptors)
         gamma = max(suggest_gamma(s.eigenvalues, s.n_samples)[0] for s in descriptors)
         settled = replace(self, settings=replace(self.settings, gamma=gamma))
@@ -243,7 +226,8 @@ class SpectralDistance(Distance):
 
     def compare(self, first: Signature, second: Signature) -> float:
         """Return the distance; raise if the recipes differ."""
-        require_comparable(first, second)
+        if self.gives_signatures:
+            require_comparable(first, second)
         return self.between(first, second)
 
     @abstractmethod
@@ -253,23 +237,11 @@ class SpectralDistance(Distance):
 
 @dataclass(frozen=True, eq=False)
 class DataDescriptor:
-    """What `DataDistance.compare` needs of one dataset.
+    """What `DataDistance.compare` needs of one dataset."""
 
-    Attributes
-    ----------
-    content
-        What the distance keeps of the dataset: its points, or numbers computed from them.
-    arrays
-        The arrays of `content` that determine the distance.
-    label
-        The dataset in messages.
-    seed
-        The root seed.
-    """
-
-    content: Any
-    arrays: tuple[FloatArray, ...]
-    label: str
+    content: Any  # the points, or what is computed from them
+    arrays: tuple[FloatArray, ...]  # those of `content` that determine the distance
+    label: str  # the dataset in messages
     seed: int
 
     def precedes(self, other: DataDescriptor) -> bool | None:
@@ -359,14 +331,7 @@ def require_range(values: FloatArray, label: str) -> None:
 
 
 def centred(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the column means, (d,), exact for constant columns, and the points minus them.
-
-    Examples
-    --------
-    >>> mean, rest = centred(np.array([[1.0, 7.0], [2.0, 7.0]]))
-    >>> mean.tolist(), rest.tolist()
-    ([1.5, 7.0], [[-0.5, 0.0], [0.5, 0.0]])
-    """
+    """Return the column means, (d,), exact for constant columns, and the points minus them."""
     # Sums over the rows of a narrow array are faster column by column.
     order: Literal["F", "C"] = "F" if points.shape[1] <= FEW_FEATURES else "C"
     rest: FloatArray = np.subtract(points, points[0], order=order)
@@ -381,12 +346,6 @@ def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
     With many features by a matrix product of centred points. Pairs that still suffer from
     cancellation, such as those close together far from the others, are recomputed from
     differences. O(N M d) time, 8 N M bytes.
-
-    Examples
-    --------
-    >>> squared_distances(np.array([[0.0], [1.0]]), np.array([[3.0]]))
-    array([[9.],
-           [4.]])
     """
     if first.shape[1] <= FEW_FEATURES:
         plain: FloatArray = cdist(first, second, "sqeuclidean")

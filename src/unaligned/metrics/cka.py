@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,36 +24,18 @@ _TILE_ROWS = 1024  # tiles of 8 MB
 
 @dataclass(frozen=True, eq=False)
 class KernelMatrix:
-    """A linear or Gaussian kernel matrix, read in tiles, with its sums.
+    """A kernel matrix read in tiles: linear, or Gaussian if there is a `cloud`."""
 
-    Attributes
-    ----------
-    points
-        The centred points of a linear kernel, or the points of a Gaussian one, (N, d).
-    cloud, gaussian
-        The points as a `PointCloud`, and their kernel; None for the linear one.
-    level
-        Subtracted from a Gaussian kernel: its value at the median distance. Centring removes any
-        constant; without this one, wide kernels, nearly 1 everywhere, suffer no cancellation.
-    hollow
-        Whether the diagonal of a Gaussian kernel is 0, for the unbiased HSIC.
-    sums
-        The row sums, (N,), without the diagonal if debiased; None if all are 0, as for a linear
-        kernel of centred points.
-    diagonal
-        The diagonal, (N,), of a debiased linear kernel.
-    square
-        Σᵢⱼ Kᵢⱼ² of a Gaussian kernel, computed along with the sums.
-    """
-
-    points: FloatArray
+    points: FloatArray  # (N, d), centred if linear
     cloud: PointCloud | None = None
     gaussian: Gaussian | None = None
+    # The Gaussian kernel at the median distance, subtracted from it. Centring removes a constant
+    # anyway; this avoids cancellation in wide kernels, which are nearly 1 everywhere.
     level: float = 0.0
-    hollow: bool = False
-    sums: FloatArray | None = None
-    diagonal: FloatArray | None = None
-    square: float | None = None
+    hollow: bool = False  # set the diagonal of a Gaussian kernel to 0, for the unbiased HSIC
+    sums: FloatArray | None = None  # of rows, without the diagonal if debiased; None if all 0
+    diagonal: FloatArray | None = None  # of a debiased linear kernel
+    square: float | None = None  # Σᵢⱼ Kᵢⱼ² of a Gaussian kernel
 
     def tile(self, rows: slice, columns: slice, workers: Workers) -> FloatArray:
         """Return one tile of the matrix."""
@@ -127,11 +108,11 @@ class CKA(DataDistance):
     0.0
     """
 
-    name: ClassVar[str] = "cka"
-    summary: ClassVar[str] = "1 - centred kernel alignment of paired rows"
-    cost: ClassVar[str] = "O(N d²) per pair linear, O(N² d) rbf, 8 N d bytes and tiles"
-    paired_rows: ClassVar[bool] = True
-    min_samples: ClassVar[int] = 2
+    name = "cka"
+    summary = "1 - centred kernel alignment of paired rows"
+    cost = "O(N d²) per pair linear, O(N² d) rbf, 8 N d bytes and tiles"
+    paired_rows = True
+    min_samples = 2
 
     kernel: str = "linear"
     bandwidth_factor: float = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -49,12 +49,10 @@ class CrossLID(DataDistance):
     (1, 2)
     """
 
-    name: ClassVar[str] = "crosslid"
-    summary: ClassVar[str] = (
-        "local intrinsic dimension of each in the other; not symmetric with directed=True"
-    )
-    cost: ClassVar[str] = "O(N² d) per pair at worst, 8 N k bytes"
-    same_features: ClassVar[bool] = True
+    name = "crosslid"
+    summary = "local intrinsic dimension of each in the other; not symmetric with directed=True"
+    cost = "O(N² d) per pair at worst, 8 N k bytes"
+    same_features = True
 
     n_neighbors: int | None = None
     directed: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing import current_process
 from threading import current_thread, main_thread
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,12 +68,12 @@ class GeometryScore(Distance):
     True
     """
 
-    name: ClassVar[str] = "geometry-score"
-    summary: ClassVar[str] = "squared L2 between mean relative living times of holes"
-    cost: ClassVar[str] = "n_rounds witness complexes per dataset: 3 s at N=1000, linear in N"
-    kinds: ClassVar[tuple[str, ...]] = ("points", "distances")
-    is_descriptor: ClassVar[bool] = True
-    extra: ClassVar[str | None] = "topology"
+    name = "geometry-score"
+    summary = "squared L2 between mean relative living times of holes"
+    cost = "n_rounds witness complexes per dataset: 3 s at N=1000, linear in N"
+    kinds = ("points", "distances")
+    is_descriptor = True
+    extra = "topology"
 
     n_landmarks: int = 64
     gamma: float | None = None
@@ -140,12 +140,7 @@ class GeometryScore(Distance):
 def relative_living_times(bars: FloatArray, alpha_max: float, i_max: int) -> FloatArray:
     """Return the fraction of [0, α_max] in which exactly 0, 1, ..., i_max - 1 bars are alive.
 
-    Formulas 2 and 3 of Khrulkov and Oseledets (2018). A bar that never dies ends at α_max.
-
-    Examples
-    --------
-    >>> relative_living_times(np.array([[1.0, 3.0], [2.0, np.inf]]), 4.0, 3)
-    array([0.25, 0.5 , 0.25])
+    Formulas 2 and 3 of Khrulkov and Oseledets (2018).
     """
     births, deaths = bars[:, 0], np.minimum(bars[:, 1], alpha_max)
     switches = np.unique(np.concatenate([births, deaths, [0.0, alpha_max]]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,6 @@ from ..errors import AccuracyWarning, warn
 from ..spectra.signature import Signature
 from .base import DataDescriptor, dense_points, squared_distances
 from .wasserstein import (
-    Coupling,
     TransportDistance,
     optimal_coupling,
     simplex,
@@ -26,15 +25,17 @@ from .wasserstein import (
 
 
 @dataclass(frozen=True)
-class _Products:
-    """Two spaces, with the gradient by matrix products; its error is the rounding of C²."""
+class _Spaces:
+    """Two spaces of weighted points, with the gradient of the loss.
+
+    By products it is faster; by differences it has no cancellation.
+    """
 
     C1: FloatArray
     C2: FloatArray
     first: FloatArray
     second: FloatArray
-
-    rounding: ClassVar[float] = 1e-15
+    by_products: bool
 
     @cached_property
     def weights(self) -> tuple[FloatArray, FloatArray]:
@@ -48,7 +49,11 @@ class _Products:
         return self.C1**2 @ p, self.C2**2 @ q
 
     def gradient(self, vertex: FloatArray) -> FloatArray:
-        """Return half of the gradient at a vertex, whose few entries make one product sparse."""
+        """Return half of the gradient at a vertex, which has few entries."""
+        if not self.by_products:  # squared distances between rows of matched columns
+            i, j = np.nonzero(vertex)
+            root = np.sqrt(vertex[i, j])
+            return squared_distances(self.C1[:, i] * root, self.C2[:, j] * root)
         rows, columns = self.squares
         half: FloatArray = (self.C1 @ sparse.csr_array(vertex)) @ self.C2
         half *= -2.0
@@ -58,31 +63,12 @@ class _Products:
 
     def vertex(self, gradient: FloatArray) -> FloatArray:
         """Return the coupling that minimises the linearised loss."""
-        return _plan(simplex(gradient, self.first, self.second))
-
-
-class _Differences(_Products):
-    """The same from differences, without cancellation, and slower."""
-
-    rounding: ClassVar[float] = 1e-30
-
-    def gradient(self, vertex: FloatArray) -> FloatArray:
-        """Return half of the gradient: squared distances between rows of matched columns."""
-        i, j = np.nonzero(vertex)
-        root = np.sqrt(vertex[i, j])
-        return squared_distances(self.C1[:, i] * root, self.C2[:, j] * root)
-
-    def vertex(self, gradient: FloatArray) -> FloatArray:
-        """Return the coupling that minimises the linearised loss."""
-        return _plan(optimal_coupling(gradient, self.first, self.second))
-
-
-def _plan(found: Coupling) -> FloatArray:
-    """Return the plan of a coupling; warn if it may not be optimal."""
-    if found.complaint:
-        remedy = "Compare fewer rows with subsample=."
-        warn_not_converged("the network simplex", found.complaint, remedy)
-    return found.plan
+        solve = simplex if self.by_products else optimal_coupling
+        found = solve(gradient, self.first, self.second)
+        if found.complaint:
+            remedy = "Compare fewer rows with subsample=."
+            warn_not_converged("the network simplex", found.complaint, remedy)
+        return found.plan
 
 
 def square_loss(
@@ -109,9 +95,13 @@ def square_loss(
         return 0.0
     root = float(np.sqrt(scale))
     C1, C2 = C1 / root, C2 / root
-    loss, converged = _conditional_gradient(_Products(C1, C2, first, second), max_iter)
+    loss, converged = _conditional_gradient(
+        _Spaces(C1, C2, first, second, by_products=True), max_iter
+    )
     if loss < 1e-8:  # relative to mean squared distances: products have lost half of the digits
-        loss, converged = _conditional_gradient(_Differences(C1, C2, first, second), max_iter)
+        loss, converged = _conditional_gradient(
+            _Spaces(C1, C2, first, second, by_products=False), max_iter
+        )
         rounding = 2.0 * float(np.finfo(float).eps)  # of both distance matrices
         smallest = max(loss**0.5, min(_neighbour_distance(C1), _neighbour_distance(C2)))
         if rounding > 1e-6 * smallest:
@@ -127,7 +117,7 @@ def square_loss(
     return scale * loss
 
 
-def _conditional_gradient(spaces: _Products, max_iter: int) -> tuple[float, bool]:
+def _conditional_gradient(spaces: _Spaces, max_iter: int) -> tuple[float, bool]:
     """Return a local minimum, and whether the iteration converged."""
     (p, q), C1, C2 = spaces.weights, spaces.C1, spaces.C2
     a, b = C1 @ p, C2 @ q
@@ -151,8 +141,9 @@ def _conditional_gradient(spaces: _Products, max_iter: int) -> tuple[float, bool
             now += then
         rest *= 1.0 - size
         loss = max(float(np.vdot(G, T)) + rest, 0.0)
-        # POT's tolerance on the relative decrease of the loss.
-        if -size * (quadratic * size + linear) <= max(1e-9 * loss, spaces.rounding):
+        # POT's tolerance on the relative decrease of the loss, and the rounding of the gradient.
+        rounding = 1e-15 if spaces.by_products else 1e-30
+        if -size * (quadratic * size + linear) <= max(1e-9 * loss, rounding):
             return loss, True
     return loss, False
 
@@ -176,9 +167,8 @@ class GromovWasserstein(TransportDistance):
     with the Euclidean distances C (not squared) within each dataset, or the given matrices, and
     uniform weights (Mémoli, 2011; Peyré et al., 2016). The root, without Mémoli's factor ½;
     `squared=True` gives POT's square loss. The problem is not convex: the value is the local
-    minimum that conditional gradient reaches from the product coupling, an upper bound. Outliers
-    beyond 10⁴ times the rest cost a second search, and a warning says where distances are too
-    coarse. `method="auto"` depends on the largest dataset and warns if it approximates:
+    minimum that conditional gradient reaches from the product coupling, an upper bound.
+    `method="auto"` depends on the largest dataset and warns if it approximates:
 
     - `"exact"`: conditional gradient as in POT, up to 2000 rows.
     - `"low-rank"`: couplings through `rank` random landmarks, each weighted by the points
@@ -186,9 +176,8 @@ class GromovWasserstein(TransportDistance):
       of points to their landmarks, summed over both datasets. The local minimum reached has no
       such bound, so `error_bounds` has none.
 
-    POT's low-rank solver works on squared distances, which is another number. Its entropic one
-    is not offered: with regularisation 0.1 (2-torus against 3-torus, N=1000) it took minutes to
-    an unconverged loss of 42.8, where conditional gradient reached 0.98 in seconds.
+    POT's low-rank solver uses squared distances, another number; its entropic one was slower and
+    far from the minimum on tori (N=1000), so neither is offered.
 
     O(N³) time per step and pair (about 20 steps), 130 N² bytes (145 with outliers).
 
@@ -211,11 +200,11 @@ class GromovWasserstein(TransportDistance):
     2.0
     """
 
-    name: ClassVar[str] = "gromov-wasserstein"
-    summary: ClassVar[str] = "Gromov-Wasserstein distance of the distance matrices"
-    cost: ClassVar[str] = "O(N³) per pair and step (some 20), 130 N² bytes"
-    kinds: ClassVar[tuple[str, ...]] = ("points", "distances")
-    exact_rows: ClassVar[int] = 2000
+    name = "gromov-wasserstein"
+    summary = "Gromov-Wasserstein distance of the distance matrices"
+    cost = "O(N³) per pair and step (some 20), 130 N² bytes"
+    kinds = ("points", "distances")
+    exact_rows = 2000
 
     squared: bool = False
     rank: int = 1000

@@ -20,13 +20,8 @@ from .base import Distance, SpectralDistance
 
 # The times of the IMD authors' code: 256 from 0.1 to 10.
 TIMES: FloatArray = np.logspace(-1.0, 1.0, 256)
+TIME_WEIGHT: FloatArray = np.exp(-2.0 * (TIMES + 1.0 / TIMES))  # c(t) of Section 4.3
 SCALE = 1e6  # factor of the IMD authors' code
-
-
-def time_weight(times: FloatArray) -> FloatArray:
-    """Return c(t) = exp(-2 (t + 1/t)), the weight of each time (Section 4.3)."""
-    weights: FloatArray = np.exp(-2.0 * (times + 1.0 / times))
-    return weights
 
 
 def require_powers(largest: float) -> None:
@@ -51,9 +46,9 @@ class IMDDiffusion(SpectralDistance):
     time.
     """
 
-    name: ClassVar[str] = "imd-diffusion"
-    summary: ClassVar[str] = "multi-scale heat trace of diffusion spectra, 'IMD (our approach)'"
-    cost: ClassVar[str] = "one spectrum per dataset, then 256 K operations per pair"
+    name = "imd-diffusion"
+    summary = "multi-scale heat trace of diffusion spectra, 'IMD (our approach)'"
+    cost = "one spectrum per dataset, then 256 K operations per pair"
 
     def compare(self, first: Signature, second: Signature) -> float:
         """Return the distance; γ may differ."""
@@ -62,11 +57,11 @@ class IMDDiffusion(SpectralDistance):
     def between(self, first: Signature, second: Signature) -> float:
         """Return the distance between two comparable signatures."""
         gap = np.abs(_heat_trace(first.eigenvalues) - _heat_trace(second.eigenvalues))
-        return float(np.max(time_weight(TIMES) * gap))
+        return float(np.max(TIME_WEIGHT * gap))
 
     def error_bound(self, first: Signature, second: Signature) -> float:
         """Return a bound from the intervals of both spectra."""
-        return float(np.max(time_weight(TIMES) * (_trace_error(first) + _trace_error(second))))
+        return float(np.max(TIME_WEIGHT * (_trace_error(first) + _trace_error(second))))
 
 
 def _heat_trace(eigenvalues: FloatArray) -> FloatArray:
@@ -116,11 +111,9 @@ class IMD(TraceDistance):
 
     The default estimates the traces as the authors do, by stochastic Lanczos quadrature with
     normal probes and their control variate. `error_bound` is three standard errors of both
-    traces, an estimate that unlucky probes can exceed, plus a bound for the finite number of
-    steps. Probes are seeded by the data: d(A, A) is exactly 0, where the published code gives
-    3.4 ± 2.4, but the same points in another order, moved or scaled, differ by probe noise.
-    `method="exact"` has no noise and is invariant to row order, rotation, translation and
-    scale, except where neighbours tie.
+    traces, which unlucky probes can exceed, plus a bound for the finite number of steps. Probes
+    are seeded by the data: d(A, A) is exactly 0, where the published code gives 3.4 ± 2.4, but
+    points that are moved, scaled or reordered differ by probe noise, unless `method="exact"`.
 
     Neighbours (N² d at worst), then m p nnz operations per dataset; 256 per pair.
 
@@ -142,9 +135,9 @@ class IMD(TraceDistance):
     True
     """
 
-    name: ClassVar[str] = "imd"
-    summary: ClassVar[str] = "multi-scale heat trace of nearest-neighbour graphs"
-    cost: ClassVar[str] = "neighbours and 1000 sparse products per dataset, 256 per pair"
+    name = "imd"
+    summary = "multi-scale heat trace of nearest-neighbour graphs"
+    cost = "neighbours and 1000 sparse products per dataset, 256 per pair"
 
     method: str = "slq"
     n_neighbors: int = 5
@@ -160,12 +153,12 @@ class IMD(TraceDistance):
 
     def compare(self, first: Trace, second: Trace) -> float:
         """Return the distance between two heat traces."""
-        return float(SCALE * np.max(time_weight(TIMES) * np.abs(first.values - second.values)))
+        return float(SCALE * np.max(TIME_WEIGHT * np.abs(first.values - second.values)))
 
     def error_bound(self, first: Trace, second: Trace) -> float:
         """Return three standard errors of the probes plus the truncation of the quadrature."""
         bound = first.error_bound + second.error_bound
-        return float(SCALE * np.max(time_weight(TIMES) * bound))
+        return float(SCALE * np.max(TIME_WEIGHT * bound))
 
 
 @dataclass(frozen=True)
@@ -187,10 +180,8 @@ class NetLSD(TraceDistance):
     eigenvalues of either end; here an unbiased quadrature is used, with the probe noise in
     `error_bound` (see `imd`).
 
-    Points are compared by the nearest-neighbour graph of `imd`. Without probes the order of
-    nodes does not matter.
-
-    All eigenvalues, O(N³), up to 2000 nodes; above, m p nnz operations; 250 per pair.
+    Points are compared by the nearest-neighbour graph of `imd`. All eigenvalues, O(N³), up to
+    2000 nodes; above, m p nnz operations; 250 per pair.
 
     Attributes
     ----------
@@ -216,9 +207,9 @@ class NetLSD(TraceDistance):
     0.5609
     """
 
-    name: ClassVar[str] = "netlsd"
-    summary: ClassVar[str] = "heat or wave trace of graphs"
-    cost: ClassVar[str] = "O(N³) per graph up to N=2000, then 3000 sparse products; 250 per pair"
+    name = "netlsd"
+    summary = "heat or wave trace of graphs"
+    cost = "O(N³) per graph up to N=2000, then 3000 sparse products; 250 per pair"
 
     kernel: str = "heat"
     normalization: str = "empty"
@@ -245,14 +236,9 @@ class NetLSD(TraceDistance):
 
     def describe(self, dataset: Dataset, seed: int) -> Trace:
         """Return h(t), (250,), with its error."""
-        density = laplacian_density(
-            dataset,
-            seed,
-            method=self.method,
-            n_neighbors=self.n_neighbors,
-            n_steps=self.n_steps,
-            n_probes=self.n_probes,
-        )
+        options = self.options()
+        del options["kernel"], options["normalization"]
+        density = laplacian_density(dataset, seed, **options)
         if self.kernel == "heat":
             times: FloatArray = np.logspace(-2.0, 2.0, 250)
             trace, decay = density.heat(times), np.exp(-times)

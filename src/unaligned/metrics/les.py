@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,9 +28,9 @@ class LES(SpectralDistance):
         Return the square, which is Eq. 11 as printed.
     """
 
-    name: ClassVar[str] = "les"
-    summary: ClassVar[str] = "log-Euclidean distance of diffusion spectra (Eq. 11)"
-    cost: ClassVar[str] = "one spectrum per dataset, then K operations per pair"
+    name = "les"
+    summary = "log-Euclidean distance of diffusion spectra (Eq. 11)"
+    cost = "one spectrum per dataset, then K operations per pair"
 
     squared: bool = False
 

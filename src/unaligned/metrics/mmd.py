@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -75,10 +74,10 @@ class MMD(DataDistance):
     0.786939
     """
 
-    name: ClassVar[str] = "mmd"
-    summary: ClassVar[str] = "maximum mean discrepancy, Gaussian kernel of median width"
-    cost: ClassVar[str] = "O(N² d) per pair, 8 N d bytes and tiles"
-    same_features: ClassVar[bool] = True
+    name = "mmd"
+    summary = "maximum mean discrepancy, Gaussian kernel of median width"
+    cost = "O(N² d) per pair, 8 N d bytes and tiles"
+    same_features = True
 
     bandwidth: str | float = "median"
     unbiased: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class CallableDistance(Distance):
     """A function of two arrays; neither symmetry nor d(A, A) = 0 is assumed."""
 
-    name: ClassVar[str] = "callable"
-    summary: ClassVar[str] = "a function of two arrays"
-    cost: ClassVar[str] = "the function, once per ordered pair"
-    symmetric: ClassVar[bool] = False
+    name = "callable"
+    summary = "a function of two arrays"
+    cost = "the function, once per ordered pair"
+    symmetric = False
 
     function: Callable[[Any, Any], float]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -61,12 +61,10 @@ class ShapeDNA(SpectralDistance):
     True
     """
 
-    name: ClassVar[str] = "shape-dna"
-    summary: ClassVar[str] = (
-        "first eigenvalues of Laplacians; laplacian='robust' needs the extra 'topology'"
-    )
-    cost: ClassVar[str] = "one spectrum per dataset, then 50 operations per pair"
-    kinds: ClassVar[tuple[str, ...]] = ("points", "distances", "affinity")
+    name = "shape-dna"
+    summary = "first eigenvalues of Laplacians; laplacian='robust' needs the extra 'topology'"
+    cost = "one spectrum per dataset, then 50 operations per pair"
+    kinds = ("points", "distances", "affinity")
 
     laplacian: str = "diffusion"
 
@@ -139,21 +137,11 @@ class ShapeDNA(SpectralDistance):
         """Return the eigenvalues of a surface."""
         return arrays["values"]
 
-    def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        """Choose γ if it is `"auto"` and there are signatures."""
-        if self.laplacian == "robust":
-            return self, list(descriptors)
-        return super().settle(descriptors)
-
-    def compare(self, first: Any, second: Any) -> float:
-        """Return the distance; raise if the recipes differ."""
-        if self.laplacian == "robust":
-            return float(np.linalg.norm(first - second))
-        return super().compare(first, second)
-
-    def between(self, first: Signature, second: Signature) -> float:
-        """Return the distance between two comparable signatures."""
-        return float(np.linalg.norm(_values(first) - _values(second)))
+    def between(self, first: Any, second: Any) -> float:
+        """Return the distance between two comparable signatures, or surfaces."""
+        if self.laplacian == "diffusion":
+            first, second = _values(first), _values(second)
+        return float(np.linalg.norm(first - second))
 
     def error_bound(self, first: Any, second: Any) -> float:
         """Return a bound from the intervals of both spectra; NaN for surfaces."""

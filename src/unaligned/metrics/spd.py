@@ -16,7 +16,7 @@ from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts
 from ..defaults import GAMMA
 from ..engine import one_blas
-from ..errors import InputError, NotApplicableError
+from ..errors import InputError
 from ..operators.kernel import KernelSettings
 from ..spectra.base import is_singular, negative_mass
 from ..spectra.pipeline import operator_of, warn_if_indefinite
@@ -85,13 +85,7 @@ class AlignedDistance(DataDistance):
         return W
 
     def compare(self, first: DataDescriptor, second: DataDescriptor) -> float:
-        """Return the distance; raise if the numbers of rows differ."""
-        sizes = len(first.arrays[0]), len(second.arrays[0])
-        if sizes[0] != sizes[1]:
-            raise NotApplicableError(
-                f"distance {self.name!r} does not apply: it compares row i with row i, and the "
-                f"datasets have {sizes[0]} and {sizes[1]} rows."
-            )
+        """Return the distance between two descriptors."""
         with one_blas():
             return super().compare(first, second)
 
@@ -103,9 +97,9 @@ class Euclidean(AlignedDistance):
     Not squared (Arsigny et al., 2006). O(N² d) per dataset, O(N²) per pair.
     """
 
-    name: ClassVar[str] = "euclidean"
-    summary: ClassVar[str] = "Frobenius norm of the difference of aligned operators"
-    cost: ClassVar[str] = "O(N² d) per dataset, O(N²) per pair, 36 N² bytes"
+    name = "euclidean"
+    summary = "Frobenius norm of the difference of aligned operators"
+    cost = "O(N² d) per dataset, O(N²) per pair, 36 N² bytes"
 
     def between(self, first: DataDescriptor, second: DataDescriptor) -> float:
         """Return the Frobenius norm of the difference."""
@@ -123,8 +117,8 @@ class LogEuclidean(AlignedDistance):
     decomposition, O(N³), per dataset, and O(N²) per pair.
     """
 
-    name: ClassVar[str] = "log-euclidean"
-    summary: ClassVar[str] = "log-Euclidean distance of aligned operators (Eq. 5)"
+    name = "log-euclidean"
+    summary = "log-Euclidean distance of aligned operators (Eq. 5)"
 
     def transform(self, W: FloatArray, label: str, *, definite: bool) -> FloatArray:
         """Return the matrix logarithm, by eigenvectors."""
@@ -154,8 +148,8 @@ class AffineInvariant(AlignedDistance):
     pair, O(N³); five if some |η| is close to 1.
     """
 
-    name: ClassVar[str] = "affine-invariant"
-    summary: ClassVar[str] = "affine-invariant distance of aligned operators"
+    name = "affine-invariant"
+    summary = "affine-invariant distance of aligned operators"
 
     def transform(self, W: FloatArray, label: str, *, definite: bool) -> tuple[FloatArray, float]:
         """Return the operator over its mean diagonal, and the logarithm of the latter."""
@@ -194,7 +188,7 @@ def _shares(operator: DataDescriptor, factor: FloatArray) -> FloatArray:
     own = eigvalsh(W)
     _require_positive(own, operator.label, unit=np.exp(log_unit))
     reduced, _ = dsygst(W.T, factor, lower=1)
-    # The trace of the sum is 2 N, so no share is below this bound, whatever the rounding.
+    # The trace of the sum is 2 N, so no share is below this bound; rounding could be.
     shares: FloatArray = np.maximum(eigvalsh(reduced), own[0] / (2.0 * len(W)))
     return shares
 
@@ -233,9 +227,9 @@ class SpectralGW(AlignedDistance):
         `"frobenius"`, `"nuclear"` (bounded from below by heat traces) or `"spectral"`.
     """
 
-    name: ClassVar[str] = "spectral-gw"
-    summary: ClassVar[str] = "sup over t of the distance of aligned heat kernels"
-    cost: ClassVar[str] = "O(N³) per dataset and pair, 256 N² operations, 45 N² bytes"
+    name = "spectral-gw"
+    summary = "sup over t of the distance of aligned heat kernels"
+    cost = "O(N³) per dataset and pair, 256 N² operations, 45 N² bytes"
 
     norm: str = "frobenius"
 
