@@ -31,7 +31,7 @@ class Claims:
 
 K = {"n_eigenvalues": 15}
 MTD = {"batch_size": 40, "other_batch_size": 40}  # all rows
-HOLES = {"n_landmarks": 12, "gamma": 0.1, "n_rounds": 150}
+HOLES = {"n_landmarks": 12, "gamma": 0.1, "n_rounds": 80}
 PAIRED = {"order": TOGETHER}
 SHARED = {"motion": TOGETHER}
 NO_METRIC = {"triangle": False}  # squares, divergences, local minima

@@ -22,7 +22,7 @@ from ..spectra.pipeline import require_enough
 from ..spectra.signature import Signature
 from .base import SpectralDistance
 
-_N_VALUES = 50  # K unless given, as in Reuter et al.
+_N_VALUES = 50  # K unless n_eigenvalues is given: the convention of this package
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ def _shares(operator: DataDescriptor, factor: FloatArray) -> FloatArray:
     own = eigvalsh(W)
     _require_positive(own, operator.label, unit=np.exp(log_unit))
     reduced, _ = dsygst(W.T, factor, lower=1)
-    # The trace of the sum is 2 N, so no share is below this bound; rounding could be.
+    # The trace of the sum is 2 N, so no exact share is below this bound.
     shares: FloatArray = np.maximum(eigvalsh(reduced), own[0] / (2.0 * len(W)))
     return shares
 
