@@ -67,7 +67,7 @@ def _sparse_item(tree: Tree, key: str) -> Item:
     is_csr = _is_csr(tree, key, shape)
     n_bytes = sum(tree.nodes[f"{key}/{part}"].n_bytes for part in _SPARSE)
     data = tree.nodes[f"{key}/data"]
-    lazy = is_csr and tree.request.is_lazy(n_bytes)
+    lazy = is_csr and tree.request.is_lazy(shape, n_bytes)
 
     def read() -> Any:
         if not data.is_numeric:
@@ -77,7 +77,7 @@ def _sparse_item(tree: Tree, key: str) -> Item:
         matrix = StoredSparse(
             key, shape, {part: tree.nodes[f"{key}/{part}"].open for part in _SPARSE}, is_csr
         )
-        if lazy and 0 not in shape:
+        if lazy:
             return StoredRows(tree.request.path, partial(nullcontext, matrix), shape)
         tree.request.require_memory(2 * n_bytes, key)
         return matrix[0:n_slices].tocsr()

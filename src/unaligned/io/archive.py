@@ -25,16 +25,6 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Return a stream whose content replaces the file once everything is written.
 
     Other processes see the old file meanwhile, and keep it after an error.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "table.csv"
-    >>> with whole_file(target) as stream:
-    ...     stream.write(b"a,b")
-    3
-    >>> target.read_text()
-    'a,b'
     """
     target = Path(os.path.realpath(_check.file_path("path", path)))  # a link stays a link
     if target.exists() and not target.is_file():

@@ -71,11 +71,11 @@ def read_npy(request: Request) -> Contents:
     """Return the array of a `.npy`; a large one is read by blocks or memory-mapped."""
     with request.path.open("rb") as file:
         header = read_header(file, request.size)
-    lazy = request.is_lazy(header.n_bytes)
+    lazy = request.is_lazy(header.shape, header.n_bytes)
 
     def read() -> Any:
         header.require_values("The file")
-        if lazy and len(header.shape) == 2 and 0 not in header.shape:
+        if lazy:
             if header.fortran or header.dtype.kind not in "biuf":
                 return np.load(request.path, mmap_mode="r", allow_pickle=False)
             return NpyRows(request.path)
@@ -142,7 +142,7 @@ def _tensor_item(request: Request, key: str, shape: tuple[int, ...], kind: str) 
     }
     is_known = kind in sizes
     n_bytes = array_bytes(shape, sizes.get(kind, 8))
-    lazy = len(shape) == 2 and 0 not in shape and request.is_lazy(n_bytes)
+    lazy = request.is_lazy(shape, n_bytes)
 
     def read() -> Any:
         if not is_known:

@@ -97,9 +97,10 @@ class Request:
     def _label(self, part: str) -> str:
         return f"{os.fspath(self.path)!r}{f' ({part})' if part else ''}"
 
-    def is_lazy(self, n_bytes: int) -> bool:
-        """Return whether rows of this many bytes are read by blocks."""
-        return is_large(n_bytes) if self.options.lazy is None else self.options.lazy
+    def is_lazy(self, shape: tuple[int, ...], n_bytes: int) -> bool:
+        """Return whether an array is read by blocks of rows."""
+        wanted = is_large(n_bytes) if self.options.lazy is None else self.options.lazy
+        return wanted and len(shape) == 2 and 0 not in shape
 
 
 Names = Callable[[], Iterable[Any] | None] | None
@@ -231,17 +232,16 @@ class Tree:
     def item(self, key: str) -> Item:
         """Return one array of numbers as an item that can be loaded."""
         node = self.nodes[key]
+        lazy = node.is_numeric and self.request.is_lazy(node.shape, node.n_bytes)
 
         def read() -> Any:
             self.request.require_plausible(node.n_bytes, key)
             self.request.require_memory(node.chunk_bytes, f"one chunk of {key!r}")
-            is_table = len(node.shape) == 2 and 0 not in node.shape
-            if is_table and node.is_numeric and self.request.is_lazy(node.n_bytes):
+            if lazy:
                 return StoredRows(self.request.path, node.open, node.shape)
             return self.values(key)
 
-        in_memory = 0 if self.request.is_lazy(node.n_bytes) else node.n_bytes
-        return Item(node.shape, node.dtype, read, node.is_numeric, in_memory)
+        return Item(node.shape, node.dtype, read, node.is_numeric, 0 if lazy else node.n_bytes)
 
     def contents(self) -> Contents:
         """Return all arrays; labels are the one-dimensional ones."""

@@ -189,7 +189,7 @@ def _datasets(
         groups = [_Group(None, None, {})]
         if settings.group_by is not None:
             labels = contents.labels(settings.group_by)
-            groups = split_groups(labels, settings.group_by)
+            groups = _split_groups(labels, settings.group_by)
             fitting = {key: item for key, item in tables.items() if item.shape[0] == labels.size}
             if not fitting:
                 raise FileError(
@@ -219,17 +219,11 @@ class _Group(NamedTuple):
     metadata: dict[str, Any]
 
 
-def split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
+def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
     """Return a group for each label, in natural order (D2 before D10).
 
     Rows without a label are dropped with a warning. The metadata of a group is its label, a
     number where all labels are numbers.
-
-    Examples
-    --------
-    >>> groups = split_groups(np.array(["10", "2", "2", "10"]), "day")
-    >>> [(group.name, group.metadata) for group in groups]
-    [('2', {'day': 2}), ('10', {'day': 10})]
     """
     texts = np.array([text_of(label) for label in labels.tolist()], dtype=object)
     missing = texts == ""

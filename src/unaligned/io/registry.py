@@ -111,12 +111,6 @@ def locate(path: PathLike) -> Place:
 
     The file is the longest beginning before a colon that exists, so that colons of a Windows
     drive, of folders and of keys are kept.
-
-    Examples
-    --------
-    >>> place = locate("nowhere.npz:counts")
-    >>> place.path.name, place.key
-    ('nowhere.npz', 'counts')
     """
     _check.file_path("path", path)
     text = os.fspath(path)
@@ -129,13 +123,7 @@ def locate(path: PathLike) -> Place:
 
 
 def stem(path: Path) -> str:
-    """Return the file's name without its suffixes.
-
-    Examples
-    --------
-    >>> stem(Path("data/day.1.csv.gz")), stem(Path("cells.npz"))
-    ('day.1', 'cells')
-    """
+    """Return the file's name without its suffixes, `day.1` for `data/day.1.csv.gz`."""
     name = path.name or path.resolve().name
     if name.lower().endswith(".gz"):
         name = name[:-3]
@@ -154,13 +142,7 @@ def joined(*parts: str | None) -> str:
 
 
 def names_of(paths: Sequence[Any]) -> list[str]:
-    """Return a name for each path; equal names are replaced by the whole paths.
-
-    Examples
-    --------
-    >>> names_of(["a/cells.npy", "b/cells.npy", "tori.npy"])
-    ['a/cells.npy', 'b/cells.npy', 'tori']
-    """
+    """Return a name for each path; equal names are replaced by the whole paths."""
     short = [name_of(path) for path in paths]
     return [
         name if short.count(name) == 1 else str(path)

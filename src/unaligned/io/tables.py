@@ -75,7 +75,7 @@ def read_parquet(request: Request) -> Contents:
     columns = _numeric_columns(schema, request)
     n_bytes = 8 * n_rows * len(columns)
     request.require_plausible(n_bytes)
-    lazy = n_rows and request.is_lazy(n_bytes)
+    lazy = request.is_lazy((n_rows, len(columns)), n_bytes)
     rows = partial(ParquetRows, request.path, columns) if lazy else None
     return _arrow_contents(request, schema, columns, n_rows, read, rows)
 
