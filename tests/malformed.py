@@ -271,9 +271,11 @@ def folder_of_text(path):
 
 
 def tensor_file(name, shape, offsets, kind="F64", length=None):
-    told = json.dumps({name: {"dtype": kind, "shape": shape, "data_offsets": offsets}}).encode()
-    size = struct.pack("<Q", len(told) if length is None else length)
-    return lambda path: size + told + bytes(96)
+    metadata = json.dumps(
+        {name: {"dtype": kind, "shape": shape, "data_offsets": offsets}}
+    ).encode()
+    size = struct.pack("<Q", len(metadata) if length is None else length)
+    return lambda path: size + metadata + bytes(96)
 
 
 def expanded(torch):

@@ -15,8 +15,8 @@ h5py = pytest.importorskip("h5py")
 COUNTS = np.where(POINTS > 0, np.round(5 * POINTS), 0.0)
 
 
-@pytest.fixture(params=["h5ad", "zarr 2", "zarr 3"])
-def cells(request, tmp_path):
+@pytest.fixture(scope="module", params=["h5ad", "zarr 2", "zarr 3"])
+def cells(request, tmp_path_factory):
     """Return an AnnData file with every kind of obs column."""
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame(
@@ -33,7 +33,7 @@ def cells(request, tmp_path):
     adata.obsm["X_pca"] = POINTS
     adata.obsp["neighbours"] = sparse.csr_matrix(np.ones((12, 12)))
     kind, _, version = request.param.partition(" ")
-    path = tmp_path / f"cells.{kind}"
+    path = tmp_path_factory.mktemp("anndata") / f"cells.{kind}"
     if kind == "h5ad":
         adata.write_h5ad(path)
         return path

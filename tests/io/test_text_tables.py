@@ -91,8 +91,8 @@ def test_typo_in_numeric_column_raises_even_with_drop(tmp_path, drop, separator)
     lines[7] = lines[7].replace(number, "ERROR")
     lines[3] = lines[3].replace(number, "")  # a missing cell is no typo
     path = csv(tmp_path, "\n".join([separator.join(["when", "count", "temp"]), *lines]))
-    told = r"'temp' has numbers in 18 of 19 cells, and 'ERROR' in row 7 .*nan_policy='omit'"
-    with pytest.raises(InputTypeError, match=told):
+    message = r"'temp' has numbers in 18 of 19 cells, and 'ERROR' in row 7 .*nan_policy='omit'"
+    with pytest.raises(InputTypeError, match=message):
         ua.load(path, drop_non_numeric=drop)
 
 

@@ -71,7 +71,7 @@ def read_off(request: Request) -> Contents:
     lines = [words for words in lines if words]
     if not lines or (not lines[0][0].endswith(b"OFF") and not lines[0][0].startswith(b"OFF")):
         raise FileError("The file does not start with OFF.")
-    # ModelNet writes the sizes right behind the word: "OFF8 6 0".
+    # ModelNet writes the sizes right after the word: "OFF8 6 0".
     tail = lines[0][0].rpartition(b"OFF")[2]
     sizes = ([tail] if tail else []) + lines[0][1:]
     body = lines[1:]

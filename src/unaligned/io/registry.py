@@ -1,4 +1,4 @@
-"""Paths: the file, the part and the format they stand for, and the names of their datasets."""
+"""The registry of formats; the file, the part and the dataset names that a path means."""
 
 from __future__ import annotations
 
