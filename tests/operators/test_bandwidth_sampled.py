@@ -84,9 +84,11 @@ GAPS = {
 def test_a_median_in_a_gap_is_covered_in_few_passes(name, monkeypatch):
     monkeypatch.setattr(sampling, "REFERENCES", 512)
     passes = []
-    across = sampling.Meeting.across
+    distribution = sampling.ReferencePairs.distribution
     monkeypatch.setattr(
-        sampling.Meeting, "across", lambda *given: passes.append(1) or across(*given)
+        sampling.ReferencePairs,
+        "distribution",
+        lambda *given: passes.append(1) or distribution(*given),
     )
     cloud = PointCloud(GAPS[name])
     truth = median_of_points(cloud)

@@ -78,13 +78,10 @@ def test_sparse_points_that_stay_sparse_have_the_same_neighbours(monkeypatch):
 
 
 @pytest.mark.parametrize("d", [3, 12])
-def test_blocks_and_searches_play_no_part(monkeypatch, d):
+def test_blocks_do_not_change_the_neighbours(monkeypatch, d):
     points = np.round(np.random.default_rng(0).normal(size=(300, d)), 1)
     whole = nearest_neighbours(points, 4)
-    monkeypatch.setattr(nearest, "_PAIRS", 999)
-    np.testing.assert_array_equal(nearest_neighbours(points, 4), whole)
-    monkeypatch.setattr(nearest, "_TREE_FEATURES", 12 if d == 3 else 0)
-    monkeypatch.setattr(nearest, "_WIDER", 2)
+    monkeypatch.setattr(nearest, "_blocks", lambda rows, width: np.array_split(rows, 30))
     np.testing.assert_array_equal(nearest_neighbours(points, 4), whole)
 
 
@@ -92,5 +89,5 @@ def test_neighbours_of_distances_in_blocks(monkeypatch):
     points = np.round(np.random.default_rng(0).normal(size=(70, 3)))
     distances = cdist(points, points)
     whole = nearest_of_distances(distances, 4)
-    monkeypatch.setattr(nearest, "_PAIRS", 200)
+    monkeypatch.setattr(nearest, "_blocks", lambda rows, width: np.array_split(rows, 30))
     np.testing.assert_array_equal(nearest_of_distances(distances, 4), whole)

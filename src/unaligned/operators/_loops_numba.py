@@ -1,13 +1,12 @@
-"""The hot loops: distances to Gaussian affinities, and counting for the exact median.
+"""Compiled loops: from inner products to affinities, and counting for medians.
 
-Each function runs on one thread and without the interpreter's lock; `threads.Workers` splits a
-tile's rows over cores. Numba's own `parallel=True` is not used on purpose: its default
-threading layer (workqueue) aborts the process when two Python threads enter it at once, which
-is what `engine` threads do, and the safe layers (TBB, OpenMP) are not there on every machine.
+Each function runs on one thread and releases the GIL; `threads.Workers` splits the rows of a tile
+over cores. Numba's own `parallel=True` is not used: its default threading layer (workqueue)
+aborts the process when two Python threads enter it at once, as the threads of `engine` do.
 
-This is the only module that imports Numba (0.5 s), so it is imported inside the functions that
-need it; few points are left to `plain.py`. Compiled code is cached on disk, where there is a
-place for it; the very first call on a machine compiles the loops it needs in about a second.
+Only `kernel.loops_for` imports this module, as importing Numba takes 0.5 s. `_loops_numpy` has
+the same functions in NumPy. Compiled code is cached on disk where possible; the first call on a
+machine compiles for about a second.
 """
 
 from __future__ import annotations
@@ -24,34 +23,26 @@ from .._check import FloatArray, IndexArray
 
 
 def _can_be_cached() -> bool:
-    """Return whether Numba finds a folder to keep compiled code in."""
+    """Return whether Numba finds a writable folder for compiled code."""
     try:
         njit(cache=True)(_can_be_cached)
-    except RuntimeError:  # a read-only installation, and no home of the user's own
+    except RuntimeError:  # a read-only installation without a home folder
         return False
     return True
 
 
-# Fused multiply-add is allowed, reordering is not: the rounding trick in `_exp` needs its order.
+# Fused multiply-add is allowed; reordering is not, as `_exp` rounds by adding a large number.
 _LOOP: dict[str, Any] = {
     "nogil": True,
     "cache": _can_be_cached(),
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
-_LOWEST = -708.0  # exp of anything below is smaller than the smallest normal number
-_ROUND = 6755399441055744.0  # 1.5 · 2⁵²: adding it leaves the rounded number in the low bits
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01  # ln 2 in two parts, the first with trailing zeros,
-_LN2_LOW = 1.90821492927058770002e-10  # so that n · ln 2 is exact to twice the precision
-_C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (
-    1.0 / math.factorial(k) for k in range(2, 14)
-)
 
 
 @intrinsic
 def _scale_by_power(_context: Any, mantissa: Any, rounded: Any) -> Any:
-    """Return mantissa · 2ⁿ, n standing in the low bits of `rounded`: one shift, one add."""
+    """Return mantissa · 2ⁿ, where n is in the low bits of `rounded`: one shift, one add."""
 
     def codegen(_: Any, builder: Any, __: Any, args: Any) -> Any:
         word = ir.IntType(64)
@@ -68,27 +59,32 @@ def _exp(x: float) -> float:
 
     .. math:: e^x = 2^n e^r, \quad n = \mathrm{round}(x / \ln 2), \quad |r| \le \ln(2)/2,
 
-    with the Taylor series to r¹³ (remainder 4e-18) in Estrin's order. No branch and no table,
-    so that the compiler turns it into vector instructions.
+    with the Taylor series to r¹³ (remainder 4e-18) in Estrin's order. No branch and no table, so
+    that the compiler vectorises it.
     """
-    y = max(x, _LOWEST)
-    rounded = y * _LOG2_E + _ROUND
-    n = rounded - _ROUND
-    r = (y - n * _LN2_HIGH) - n * _LN2_LOW
+    lowest = -708.0  # exp of anything below is smaller than the smallest normal number
+    shift = 6755399441055744.0  # 1.5 · 2⁵²: adding it leaves the rounded number in the low bits
+    y = max(x, lowest)
+    rounded = y * 1.4426950408889634 + shift  # y / ln 2
+    n = rounded - shift
+    # ln 2 in two parts, the first with trailing zeros: n · ln 2 to twice the precision
+    r = (y - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10
     r2 = r * r
     r4 = r2 * r2
-    low = (_C2 + _C3 * r) + (_C4 + _C5 * r) * r2
-    middle = (_C6 + _C7 * r) + (_C8 + _C9 * r) * r2
-    high = (_C10 + _C11 * r) + (_C12 + _C13 * r) * r2
+    low = (0.5 + 1.0 / 6.0 * r) + (1.0 / 24.0 + 1.0 / 120.0 * r) * r2
+    middle = (1.0 / 720.0 + 1.0 / 5040.0 * r) + (1.0 / 40320.0 + 1.0 / 362880.0 * r) * r2
+    high = (1.0 / 3628800.0 + 1.0 / 39916800.0 * r) + (
+        1.0 / 479001600.0 + 1.0 / 6227020800.0 * r
+    ) * r2
     series = 1.0 + (r + r2 * (low + middle * r4 + high * (r4 * r4)))
-    return _scale_by_power(series, rounded) if x >= _LOWEST else 0.0  # type: ignore[call-arg]
+    return _scale_by_power(series, rounded) if x >= lowest else 0.0  # type: ignore[call-arg]
 
 
 @njit(inline="always", error_model="numpy", fastmath={"contract"})
 def _weighted_squares(
     point: FloatArray, transposed: FloatArray, start: int, weight: float, out: FloatArray
 ) -> None:
-    """Fill `out` with weight · ‖x - xⱼ‖², the columns being the points from `start` on."""
+    """Fill `out` with weight · ‖x - xⱼ‖² for the columns of `transposed` from `start` on."""
     stop = start + out.size
     out[:] = 0.0
     for k in range(0, point.size, 4):
@@ -104,13 +100,12 @@ def _weighted_squares(
 def products_from_points(
     points: FloatArray, transposed: FloatArray, start: int, out: FloatArray
 ) -> None:
-    """Fill `out` with -½ ‖xᵢ - xⱼ‖², the columns being the points from `start` on.
+    """Fill `out` with -½ ‖xᵢ - xⱼ‖² for the columns of `transposed` from `start` on.
 
-    That is the inner product of points without length, so what follows is the same for few
-    features and for many. The number of features is a multiple of four.
+    With norms of 0 these serve as inner products. The number of features is a multiple of four.
     """
     for i in range(points.shape[0]):
-        # Slices of single rows, here and below: what starts at 0 without gaps is vectorised.
+        # Slices of single rows, here and below, so that the inner loop is vectorised.
         _weighted_squares(points[i], transposed, start, -0.5, out[i])
 
 
@@ -147,10 +142,10 @@ def collect_from_products(
     bracket: tuple[float, float],
     found: FloatArray,
 ) -> tuple[int, int]:
-    """Count and collect the squared distances of a tile of inner products, overwriting it.
+    """Count and collect the squared distances of a tile of inner products, which is overwritten.
 
-    Row i takes part from column i + `shift` on. Returns how many lie below the bracket, and
-    how many in it; those are in `found`, which has one place more than the tile has entries.
+    Row i counts from column i + `shift` on. Returns the number of values below the bracket and
+    within it; the latter are in `found`, which has one place more than the tile has entries.
     """
     low, high = bracket
     n_below, n_found = 0, 0
@@ -166,7 +161,7 @@ def collect_from_products(
         n_below += below
         if up_to > below:
             for j in range(row.size):
-                # Write always, step on only when wanted: no branch that nobody can predict.
+                # Branch-free: always write, advance only for values within the bracket.
                 found[n_found] = row[j]
                 n_found += (row[j] >= low) & (row[j] <= high)
     return n_below, n_found
@@ -182,7 +177,7 @@ def _tally(
 ) -> tuple[int, int]:
     """Add a row's values within the bracket to the bins.
 
-    Returns how many lie below the bracket, and how many below `middle`.
+    Returns the number of values below the bracket, and below `middle`.
     """
     low, high = bracket
     below, up_to, half = 0, 0, 0
@@ -212,9 +207,9 @@ def tally_windows(
 ) -> int:
     """Tally the squared distances of each point to its own window of other points.
 
-    Point i meets the columns `windows[0][i]` to `windows[1][i]` of `transposed`; features are a
-    multiple of four. Fills `halves` with how many of a point lie below `middle` and adds to
-    `bins`; returns how many lie below the bracket.
+    The window of point i is the columns `windows[0][i]` to `windows[1][i]` of `transposed`; the
+    number of features is a multiple of four. Adds to `bins`, fills `halves` with the number of
+    values below `middle` per point, and returns the number below the bracket.
     """
     starts, stops = windows
     longest = (stops - starts).max()
@@ -238,7 +233,7 @@ def tally_products(
     bins: IndexArray,
     halves: IndexArray,
 ) -> int:
-    """Tally the squared distances of a tile of inner products, overwriting it."""
+    """Tally the squared distances of a tile of inner products, which is overwritten."""
     found = np.empty(tile.shape[1] + 1)
     n_below = 0
     for i in range(tile.shape[0]):

@@ -1,21 +1,17 @@
-"""The hot loops of `kernels` for few points, by NumPy and SciPy.
-
-Numba takes half a second to load, which is most of what a script with small tables does. For
-some hundred points these are a few milliseconds slower, some hundredths of the eigenvalues' time.
-"""
+"""The loops of `_loops_numba` in NumPy and SciPy: for few points, and as a reference."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .._check import FloatArray
+from .._check import FloatArray, IndexArray
 
 
 def products_from_points(
     points: FloatArray, transposed: FloatArray, start: int, out: FloatArray
 ) -> None:
-    """Fill `out` with -½ ‖xᵢ - xⱼ‖², the columns being the points from `start` on."""
+    """Fill `out` with -½ ‖xᵢ - xⱼ‖² for the columns of `transposed` from `start` on."""
     others = transposed[:, start : start + out.shape[1]].T
     np.multiply(cdist(points, others, "sqeuclidean"), -0.5, out=out)
 
@@ -25,7 +21,7 @@ def gaussian_from_products(
 ) -> None:
     """Turn inner products xᵢ·xⱼ into exp(-rate · ‖xᵢ - xⱼ‖²), in place."""
     _squared_from_products(tile, row_norms, column_norms)
-    with np.errstate(over="ignore"):  # further than any number: the affinity is 0
+    with np.errstate(over="ignore"):  # an infinite distance: the affinity is 0
         tile *= -rate
     np.exp(tile, out=tile)
 
@@ -35,7 +31,7 @@ def laplacian_from_products(
 ) -> None:
     """Turn inner products xᵢ·xⱼ into exp(-√rate · ‖xᵢ - xⱼ‖), in place."""
     _squared_from_products(tile, row_norms, column_norms)
-    with np.errstate(over="ignore"):  # an infinite distance: the affinity is 0
+    with np.errstate(over="ignore"):
         tile *= rate
     np.sqrt(tile, out=tile)
     np.negative(tile, out=tile)
@@ -50,10 +46,10 @@ def collect_from_products(
     bracket: tuple[float, float],
     found: FloatArray,
 ) -> tuple[int, int]:
-    """Count and collect the squared distances of a tile of inner products, overwriting it.
+    """Count and collect the squared distances of a tile of inner products, which is overwritten.
 
-    Row i takes part from column i + `shift` on. Returns how many lie below the bracket, and
-    how many in it; those are the first in `found`.
+    Row i counts from column i + `shift` on. Returns the number of values below the bracket and
+    within it; the latter are the first in `found`.
     """
     _squared_from_products(tile, row_norms, column_norms)
     values = tile[~np.tri(tile.shape[0], tile.shape[1], k=shift - 1, dtype=bool)]
@@ -61,6 +57,53 @@ def collect_from_products(
     inside = values[(values >= low) & (values <= high)]
     found[: inside.size] = inside
     return int(np.count_nonzero(values < low)), inside.size
+
+
+def tally_windows(
+    points: FloatArray,
+    transposed: FloatArray,
+    windows: tuple[IndexArray, IndexArray],
+    bracket: tuple[float, float],
+    middle: float,
+    bins: IndexArray,
+    halves: IndexArray,
+) -> int:
+    """Tally the squared distances of each point to its own window of other points."""
+    n_below = 0
+    for i, (start, stop) in enumerate(zip(*windows, strict=True)):
+        squared = cdist(points[i : i + 1], transposed[:, start:stop].T, "sqeuclidean")
+        n_below += _tally(squared, bracket, middle, bins, halves[i : i + 1])
+    return n_below
+
+
+def tally_products(
+    tile: FloatArray,
+    row_norms: FloatArray,
+    column_norms: FloatArray,
+    bracket: tuple[float, float],
+    middle: float,
+    bins: IndexArray,
+    halves: IndexArray,
+) -> int:
+    """Tally the squared distances of a tile of inner products, which is overwritten."""
+    _squared_from_products(tile, row_norms, column_norms)
+    return _tally(tile, bracket, middle, bins, halves)
+
+
+def _tally(
+    squared: FloatArray,
+    bracket: tuple[float, float],
+    middle: float,
+    bins: IndexArray,
+    halves: IndexArray,
+) -> int:
+    """Add the values within the bracket to the bins; return the number of values below it."""
+    low, high = bracket
+    halves[:] = (squared < middle).sum(axis=1)
+    inside = squared[(squared >= low) & (squared <= high)]
+    places = ((inside - low) * (bins.size / (high - low))).astype(np.intp)
+    bins += np.bincount(np.minimum(places, bins.size - 1), minlength=bins.size)
+    return int(np.count_nonzero(squared < low))
 
 
 def _squared_from_products(

@@ -1,9 +1,9 @@
-r"""Rules for the kernel scale σ².
+"""The kernel scale σ².
 
-The default is twice the median of all squared distances. It is worked out exactly, because
-LES moves by 30-45 times the relative error of σ²: a median over 200,000 random pairs, an error
-of half a percent, moves LES by 0.1-0.4 from seed to seed. Above `EXACT_PAIRS` pairs it is
-estimated from 10⁹ of them instead (see `sampling`), and comes with its standard error.
+The default is twice the median of all squared distances. It is computed exactly, because LES
+moves by 30-45 times the relative error of σ²: a median over 200,000 random pairs, an error of half
+a percent, moves LES by 0.1-0.4 from seed to seed. Above `EXACT_PAIRS` pairs it is estimated from
+10⁹ of them, with a standard error (see `bandwidth_sampled`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,10 @@ from .pointcloud import Bracket, PointCloud, squared_norms
 
 Pass: TypeAlias = Callable[[Bracket], tuple[int, int, FloatArray]]
 
-# Up to so many pairs (N = 44,721) the median is exact: the sampled one works through as many.
+# Pairs up to which (N = 44,721) the median is exact: the sampled one takes as many.
 EXACT_PAIRS = 1_000_000_000
-
-_WHOLE = 1000  # up to here all pairs are kept: half a million values
 _KEPT = 1 << 22  # values that one pass may keep, 32 MB
 _SIGMAS = 4.0  # half width of the first bracket, in standard deviations of a sample quantile
-_GLANCE = 1000  # pairs that tell the order of magnitude
-_COLLECT_WIDTH = 4096  # columns of a tile that only counts
 
 
 class Scale(NamedTuple):
@@ -59,7 +55,7 @@ def estimate_scale(
     data
         Points in memory, passes over streamed rows, or squared distances, (N, N).
     settings
-        Give `bandwidth` and `bandwidth_factor`.
+        `bandwidth` and `bandwidth_factor` are used.
     rng
         Draws the sample; None is a fixed seed.
 
@@ -82,7 +78,13 @@ def estimate_scale(
             "points overflow. Rescale the data: the distance does not depend on the unit."
         )
     if value <= 0:
-        raise DegenerateDataError(_why_zero(settings.bandwidth))
+        duplicates = (
+            "the median distance between points is 0, so half of all pairs or more are "
+            "duplicates. Remove the duplicates, or give bandwidth='mean' or a number (σ² itself)."
+        )
+        equal = "all points are equal. There is nothing to compare; leave this dataset out."
+        reason = equal if settings.bandwidth == "mean" else duplicates
+        raise DegenerateDataError(f"bandwidth={settings.bandwidth!r} gives σ²=0: {reason}")
     return Scale(value, settings.bandwidth_factor * error)
 
 
@@ -111,36 +113,19 @@ def _median(
         references = data.sample(reference_count(data.source.n_features), rng)
         reduce = partial(data.reduce, description="median distance")
         return sampled_median(reduce, references, data.source.n_rows, rng)[:2]
-    return median_of_all_pairs(squareform(data, checks=False), len(data)), 0.0
-
-
-def median_of_all_pairs(condensed: FloatArray, n_samples: int) -> float:
-    """Return the median of the N×N matrix whose upper triangle is `condensed`.
-
-    The zero diagonal is included, as in the authors' code: N zeros come first in the sorted
-    matrix, then every off-diagonal value twice. `condensed`, (N(N-1)/2,), is reordered in
-    place; O(N²) time, no copy.
-
-    Examples
-    --------
-    >>> median_of_all_pairs(np.array([1.0, 4.0, 9.0]), 3)
-    1.0
-    """
-    positions, n_middle = _middle_positions(n_samples)
-    if positions:
-        condensed.partition(positions)
-    return sum(float(condensed[p]) for p in positions) / n_middle
+    positions, n_middle = _middle_positions(len(data))
+    condensed = squareform(data, checks=False)
+    condensed.partition(positions)
+    return sum(float(condensed[p]) for p in positions) / n_middle, 0.0
 
 
 def median_of_points(cloud: PointCloud) -> float:
-    """Return the median of the N×N matrix of squared distances, exactly, in little memory.
+    """Return the exact median of the N×N matrix of squared distances, in little memory.
 
-    A random sample of pairs brackets the median; one pass over the tiles counts the pairs
-    below the bracket and keeps those within it, among which the median is then selected. A
-    bracket that misses, or that holds too many, is moved and the pass repeated. O(N² d) time,
-    about 100 MB.
-
-    The seed is fixed: it decides how long this takes, never what comes out.
+    A random sample of pairs brackets the median. One pass over the tiles counts the pairs below
+    the bracket and keeps those within it, among which the median is selected. A bracket that
+    misses, or holds too many pairs, is moved and the pass repeated. O(N² d) time, about 100 MB.
+    The seed is fixed; it affects the time, not the result.
 
     Examples
     --------
@@ -148,16 +133,13 @@ def median_of_points(cloud: PointCloud) -> float:
     1.0
     """
     positions, n_middle = _middle_positions(cloud.n_samples)
-    if not positions:
-        return 0.0
-    return sum(_squares_at(cloud, positions)) / n_middle
+    return sum(_squares_at(cloud, positions)) / n_middle if positions else 0.0
 
 
 def median_distance(cloud: PointCloud) -> float:
-    """Return the median of ‖xᵢ - xⱼ‖ over all pairs i < j, exactly, in little memory.
+    """Return the exact median of ‖xᵢ - xⱼ‖ over all pairs i < j, without the zero diagonal.
 
-    The textbooks' median, without the zero diagonal; the passes are those of
-    `median_of_points`. O(N² d) time, about 100 MB.
+    O(N² d) time, about 100 MB; see `median_of_points`.
 
     Examples
     --------
@@ -171,35 +153,34 @@ def median_distance(cloud: PointCloud) -> float:
     return sum(map(math.sqrt, _squares_at(cloud, positions))) / len(positions)
 
 
-def _squares_at(cloud: PointCloud, positions: list[int]) -> list[float]:
-    """Return the squared distances at these positions of the sorted pairs i < j."""
-    few = cloud.sample_of_squared_distances(_GLANCE, np.random.default_rng(0))
-    cloud.keep_digits(float(np.median(few)))
-    with Workers() as workers:
-
-        def one_pass(bracket: Bracket) -> tuple[int, int, FloatArray]:
-            return _count_and_keep(cloud, bracket, workers)
-
-        return _select(one_pass, _first_bracket(cloud, positions), positions)
-
-
 def _middle_positions(n_samples: int) -> tuple[list[int], int]:
-    """Return where the middle values of the N×N matrix stand among the sorted pairs i < j.
+    """Return the positions of the middle values of the N×N matrix among the sorted pairs i < j.
 
-    An even number of entries has two middle values, an odd one has one (the second number
-    returned); those that fall on the zero diagonal have no position.
+    The zero diagonal is included, as in the authors' code: N zeros come first in the sorted
+    matrix, then every off-diagonal value twice. An even number of entries has two middle
+    values, an odd one has one (the second number returned); those on the diagonal have no
+    position.
     """
     total = n_samples * n_samples
     ranks = sorted({(total - 1) // 2, total // 2})
     return [(rank - n_samples) // 2 for rank in ranks if rank >= n_samples], len(ranks)
 
 
+def _squares_at(cloud: PointCloud, positions: list[int]) -> list[float]:
+    """Return the squared distances at these positions of the sorted pairs i < j."""
+    few = cloud.sample_of_squared_distances(1000, np.random.default_rng(0))
+    cloud.keep_digits(float(np.median(few)))
+    with Workers() as workers:
+        one_pass = partial(_count_and_keep, cloud, workers)
+        return _select(one_pass, _first_bracket(cloud, positions), positions)
+
+
 def _first_bracket(cloud: PointCloud, positions: list[int]) -> Bracket:
-    """Return an interval that holds the values at `positions`, almost surely."""
+    """Return an interval that holds the values at `positions` with high probability."""
     n_pairs = cloud.n_samples * (cloud.n_samples - 1) // 2
-    if cloud.n_samples <= _WHOLE:
+    if cloud.n_samples <= 1000:  # half a million values can be kept
         return 0.0, math.inf
-    # Enough pairs for the bracket to hold about _KEPT / 2 values, but no dearer than the pass.
+    # Enough pairs for the bracket to hold about _KEPT / 2 values, in less time than the pass.
     wanted = int((2.0 * _SIGMAS * n_pairs / _KEPT) ** 2)
     size = min(max(wanted, 2**24 // max(cloud.n_features, 256)), 2**25)
     sample = cloud.sample_of_squared_distances(size, np.random.default_rng(0))
@@ -218,15 +199,15 @@ def _around(values: FloatArray, shares: tuple[float, float], outer: Bracket) -> 
 
 
 def _count_and_keep(
-    cloud: PointCloud, bracket: Bracket, workers: Workers
+    cloud: PointCloud, workers: Workers, bracket: Bracket
 ) -> tuple[int, int, FloatArray]:
-    """Return how many pairs lie below the bracket, how many within, and values from within.
+    """Return the number of pairs below the bracket, the number within, and values within.
 
-    The values are all of them as long as there are at most `_KEPT`.
+    All values within are returned if there are at most `_KEPT`.
     """
     n_below, n_within = 0, 0
     kept: list[FloatArray] = []
-    width = cloud.tile_rows if cloud.is_sparse else _COLLECT_WIDTH
+    width = cloud.tile_rows if cloud.is_sparse else 4096
     scratch = np.empty(min(cloud.tile_rows, cloud.n_samples) * min(width, cloud.n_samples))
     for rows in cloud.slices():
         for columns in cloud.slices(rows.start, width=width):
@@ -239,10 +220,10 @@ def _count_and_keep(
 
 
 def _select(one_pass: Pass, bracket: Bracket, positions: list[int]) -> list[float]:
-    """Return the values at these positions of the sorted pairs, which passes can count.
+    """Return the values at these positions of the sorted pairs, which passes count.
 
-    The bracket moves between two bounds that are known to hold the answer, and the bounds
-    close with every pass that fails, so this ends.
+    The bracket moves between two bounds that enclose the answer and become tighter with every
+    pass that fails, so this terminates.
     """
     floor, ceiling = 0.0, math.inf
     while True:
@@ -258,10 +239,10 @@ def _select(one_pass: Pass, bracket: Bracket, positions: list[int]) -> list[floa
             values.partition(inside)
             return [float(values[p]) for p in inside]
         elif len(positions) > 1:
-            # Too many to keep. Two positions may stand on two sides of a gap: one by one.
+            # Too many to keep, and the two positions may enclose a gap: one by one.
             return [_select(one_pass, bracket, [position])[0] for position in positions]
         elif np.ptp(values) <= 1e-14 * values[0]:
-            # Ties (integers, counts), apart by rounding at most: any of them is the median.
+            # Ties (integers, counts) up to rounding: any of them is the median.
             return [float(values[0])]
         else:
             floor, ceiling = bracket
@@ -274,19 +255,6 @@ def _narrowed(values: FloatArray, share: float, bracket: Bracket) -> Bracket:
     low, high = _around(values, (share, share), bracket)
     if low > values[0]:
         return low, high
-    # Ties at the low end, such as duplicates: they alone, or all but they. A miss says which.
+    # Ties at the low end, such as duplicates: only they, or all but they. A miss tells which.
     beyond = float(np.nextafter(values[0] * (1.0 + 5e-15), math.inf))
     return (beyond, high) if high > beyond else (bracket[0], beyond)
-
-
-def _why_zero(bandwidth: str) -> str:
-    if bandwidth == "mean":
-        return (
-            "bandwidth='mean' gives σ²=0: all points are equal. There is nothing to compare; "
-            "leave this dataset out."
-        )
-    return (
-        "bandwidth='median' gives σ²=0: the median distance between points is 0, so half of "
-        "all pairs or more are duplicates. Remove the duplicates, or give bandwidth='mean' "
-        "or a number (σ² itself)."
-    )

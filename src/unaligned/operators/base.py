@@ -1,4 +1,4 @@
-"""The one noun of this layer: a symmetric matrix known by what it does."""
+"""Symmetric matrices as linear operators."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..errors import InputError
 class PSDOperator(LinearOperator):  # type: ignore[misc]
     """A real symmetric positive semi-definite matrix of shape (n_samples, n_samples).
 
-    Subclasses say how to multiply (`_matmat`), and how to read the diagonal and single rows.
-    Solvers use nothing else, so dense, tiled and sparse operators serve them alike.
+    Subclasses define the product (`_matmat`), the diagonal and single rows. Solvers use nothing
+    else, so that they work with dense, tiled and sparse operators.
 
     Attributes
     ----------
@@ -27,14 +27,14 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         False where negative eigenvalues are possible (non-Euclidean metrics, k-NN kernels).
         No bound that rests on positivity holds there.
     entries_evaluated
-        How many kernel entries have been worked out so far; what the work cost.
+        The number of kernel entries computed so far.
     sigma_squared
         The kernel scale σ², or None where there is no kernel.
     sigma_squared_error
         Its standard error, 0 where it is exact.
     storage
-        `dense` (the matrix is kept), `tiled` (worked out anew in every product), `streamed`
-        (the points are read by blocks), `sparse` or `matrix-free`.
+        `dense` (in memory), `tiled` (computed again in every product), `streamed` (points read by
+        blocks), `sparse` or `matrix-free`.
     """
 
     definite: bool = True
@@ -85,7 +85,7 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
 
 
 class MatrixOperator(PSDOperator):
-    """A matrix that is already there.
+    """A matrix in memory.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class MatrixOperator(PSDOperator):
 
 
 class SparseOperator(PSDOperator):
-    """A SciPy sparse matrix that is already there; rows and `to_dense` fill in zeros.
+    """A SciPy sparse matrix; `rows` and `to_dense` are dense.
 
     A product with b vectors takes O(nnz b) time.
 
@@ -150,17 +150,18 @@ class SparseOperator(PSDOperator):
         return rows
 
 
-# Up to here a Cholesky factorisation (N³/3 operations) takes well under a second.
+# Largest N at which a matrix is tested for positivity: a Cholesky factorisation (N³/3 operations)
+# takes well under a second.
 CHECKABLE = 5000
 
 
 def is_positive(matrix: FloatArray) -> bool:
-    r"""Say whether a symmetric matrix is shown to be positive semi-definite up to rounding.
+    r"""Return whether a symmetric matrix is known to be positive semi-definite up to rounding.
 
-    A Cholesky factorisation of :math:`A + \delta I` that runs through shows that no eigenvalue
-    is below :math:`-2\delta`; :math:`\delta = N \epsilon \max_i A_{ii}` is what rounding does to
-    the factorisation itself, and so the smallest shift at which a singular A passes. N³/3
-    operations, a quarter of an eigenvalue computation; above N = 5000 it says False unseen.
+    A Cholesky factorisation of :math:`A + \delta I` that succeeds shows that no eigenvalue is
+    below :math:`-2\delta`; :math:`\delta = N \epsilon \max_i A_{ii}` is the rounding error of the
+    factorisation itself, and so the smallest shift at which a singular A passes. N³/3
+    operations, a quarter of an eigenvalue computation. Above N = 5000 the answer is False.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def is_positive(matrix: FloatArray) -> bool:
 
 
 def require_positive(matrix: FloatArray, label: str) -> None:
-    """Refuse a matrix of kind `spd` with an eigenvalue below -1e-10 of its trace."""
+    """Raise if a matrix of kind `spd` has an eigenvalue below -1e-10 of its trace."""
     with np.errstate(over="ignore"):
         trace = float(np.trace(matrix))
     if not np.isfinite(trace):
@@ -188,7 +189,7 @@ def require_positive(matrix: FloatArray, label: str) -> None:
 
 
 def _factorises(matrix: FloatArray, shift: float) -> bool:
-    """Whether a Cholesky factorisation of A + shift · I runs through."""
+    """Return whether a Cholesky factorisation of A + shift · I succeeds."""
     shifted = np.array(matrix, dtype=np.float64, order="F")
     shifted[np.diag_indices_from(shifted)] += shift
     return int(linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)[1]) == 0

@@ -29,8 +29,8 @@ class DiffusionOperator(PSDOperator):
               \tilde d = K 1, \quad d = (K (1/\tilde d)) / \tilde d .
 
     W is similar to the row-stochastic operator of diffusion maps (Coifman and Lafon, 2006), so
-    its largest eigenvalue is 1. The scaling costs two products with the affinity and is worked
-    out on first use: a solver that reads only `affinity` never pays for it.
+    its largest eigenvalue is 1. The scaling costs two products with the affinity and is computed
+    on first use: a solver that reads only `affinity` does not need it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class DiffusionOperator(PSDOperator):
 
     @property
     def entries_evaluated(self) -> int:  # type: ignore[override]
-        """Kernel entries worked out by the affinity so far."""
+        """Kernel entries computed by the affinity so far."""
         return self.affinity.entries_evaluated
 
     @cached_property
@@ -96,8 +96,8 @@ def build_operator(
     """Return the operator whose eigenvalues describe `values` of this kind.
 
     `points` (dense or CSR), `distances` and `affinity` (dense or sparse) become a diffusion
-    operator; a `graph` (dense or sparse) its heat kernel; an `spd` matrix (dense or sparse) is
-    taken as it is.
+    operator; a `graph` (dense or sparse) becomes its heat kernel; an `spd` matrix (dense or
+    sparse) is used unchanged.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def build_operator(
 
 
 def _require_positive(row_sums: FloatArray) -> None:
-    """Refuse rows whose affinities do not sum to something positive."""
+    """Raise if the affinities of a row do not have a positive sum."""
     bad = np.flatnonzero(~(row_sums > 0))
     if bad.size:
         raise DegenerateDataError(

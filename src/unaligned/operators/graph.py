@@ -13,9 +13,6 @@ from scipy.special import ive
 from .._check import FloatArray
 from .base import PSDOperator
 
-_TERMS = 18  # the next coefficient of the series is below 1e-21
-_BLOCK = 512  # unit vectors worked on at a time where single entries are wanted
-
 
 class HeatKernel(PSDOperator):
     r"""The heat kernel exp(-L) of a graph's normalised Laplacian.
@@ -25,12 +22,12 @@ class HeatKernel(PSDOperator):
               c_0 = e^{-1} I_0(1),\; c_k = 2 e^{-1} I_k(1)
 
     The eigenvalues of L lie in [0, 2], so those of I - L in [-1, 1], where the Chebyshev series
-    with modified Bessel functions converges to rounding within 18 terms. The eigenvalues of
-    the kernel are exp(-μ), between exp(-2) and 1. An isolated node has a zero row in L, and so
-    an eigenvalue 1 of its own, as every connected component has.
+    with modified Bessel functions converges to rounding within 18 terms (the next coefficient is
+    below 1e-21). The eigenvalues of the kernel are exp(-μ), between exp(-2) and 1. An isolated
+    node has a zero row in L and so, as every connected component, an eigenvalue 1.
 
-    A product with b vectors takes 17 products with the adjacency, O(nnz b); nothing is filled
-    in. `diagonal` costs as much as N products with a vector, O(N nnz).
+    A product with b vectors takes 17 products with the adjacency, O(nnz b), without fill-in.
+    `diagonal` costs as much as N products with a vector, O(N nnz).
 
     Parameters
     ----------
@@ -51,7 +48,7 @@ class HeatKernel(PSDOperator):
         self._step = normalised_adjacency(adjacency)
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
-        coefficients = 2.0 * ive(np.arange(_TERMS), 1.0)
+        coefficients = 2.0 * ive(np.arange(18), 1.0)
         previous = np.array(block, dtype=np.float64)
         current: FloatArray = self._step @ previous
         total: FloatArray = 0.5 * coefficients[0] * previous + coefficients[1] * current
@@ -63,7 +60,7 @@ class HeatKernel(PSDOperator):
         return total
 
     def diagonal(self) -> FloatArray:
-        """Return a copy of the N diagonal entries, which are worked out once."""
+        """Return a copy of the N diagonal entries, which are computed once."""
         return self._diagonal.copy()
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
@@ -81,9 +78,9 @@ class HeatKernel(PSDOperator):
 
     @cached_property
     def _diagonal(self) -> FloatArray:
-        starts = range(0, self.n_samples, _BLOCK)
-        parts = [np.arange(a, min(a + _BLOCK, self.n_samples)) for a in starts]
-        return np.concatenate([self.rows(p)[np.arange(p.size), p] for p in parts])
+        everything = np.arange(self.n_samples)
+        blocks = (everything[start : start + 512] for start in range(0, self.n_samples, 512))
+        return np.concatenate([self.rows(b)[np.arange(b.size), b] for b in blocks])
 
 
 def normalised_adjacency(adjacency: Any) -> Any:

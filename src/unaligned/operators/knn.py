@@ -24,33 +24,20 @@ from .pointcloud import (
     squared_norms,
 )
 
-# Core-time at N=3000: a tree 0.01 s at d=3 and 0.10 s at d=10, the matrix product 0.05 and 0.06.
-# The tree grows slower with N, so it comes back for large sets, until d makes it visit all.
-_TREE_FEATURES, _TREE_FEATURES_OF_MANY = 8, 15
-_MANY_SAMPLES = 10_000
-# Rows for which the candidates are too few get so many times more, and where that would be more
-# than this share of all, all: a long list of the nearest is dearer to keep than distances.
-_WIDER, _LARGE_SHARE = 4, 16
-# Up to this share of non-zeros sparse products are the faster search: 0.07 against 0.20 s for
-# 2000 × 1000 with 5 %, 0.11 against 0.20 with 10 %, 0.3 against 0.2 with 20 %.
-_SPARSE_SEARCH = 0.1
-_PAIRS = 1 << 20  # of rows and candidates at a time
-
 
 def nearest_neighbours(points: Points, n_neighbors: int) -> IndexArray:
     r"""Return the k nearest other points of every point, (N, k), in ascending order of index.
 
-    Exact: the neighbours are those of smallest :math:`\|x_i - x_j\|^2` summed up from
-    differences, and where distances tie, those of smaller index. Neither the offset of the
-    points nor some far away, neither blocks nor threads nor whether they are dense or CSR plays
-    a part. A tree (few features) or matrix products find candidates; their distances are then
-    worked out anew, and rows for which rounding or ties leave open whether there are others get
-    more candidates, all if need be.
+    Exact: the neighbours have the smallest :math:`\|x_i - x_j\|^2`, summed from differences, and
+    ties go to the smaller index. An offset, far points, blocks, threads and the storage (dense
+    or CSR) do not change the result. A tree (few features) or matrix products propose
+    candidates, whose distances are computed again. Rows for which rounding or ties leave open
+    whether other points are as near get more candidates, all if necessary.
 
-    N² d time at worst, as where distances of nearly all rows tie; O(N k) memory, and that of
-    the points. Sparse points are filled in where more than a tenth is non-zero or some rows need
-    more candidates. Where memory does not suffice for that they stay sparse, with the same
-    answer, slower where they lie far from the origin: the products then decide little.
+    O(N² d) time at worst, as where the distances of nearly all rows tie; O(N k) memory besides
+    the points. Sparse points are filled in where more than a tenth is non-zero or some rows
+    need more candidates. Where memory does not suffice for that they stay sparse, with the same
+    result, but slower if they lie far from the origin.
 
     Parameters
     ----------
@@ -70,7 +57,8 @@ def nearest_neighbours(points: Points, n_neighbors: int) -> IndexArray:
     rows = pool = np.arange(n_samples)
     width = n_neighbors + 2  # itself, and one more to see that the others are further
     while rows.size and n_neighbors:
-        width = width if width * _LARGE_SHARE <= pool.size else pool.size
+        # A candidate list longer than a sixteenth of all costs more than all distances.
+        width = width if width * 16 <= pool.size else pool.size
         search, unsettled = _Search(points, pool), []
         for part in _blocks(rows, width):
             found, settled = search.nearest(part, n_neighbors, width)
@@ -80,7 +68,7 @@ def nearest_neighbours(points: Points, n_neighbors: int) -> IndexArray:
         if rows.size and pool.size == n_samples:
             points = _filled(points)
             pool = _first_copies(points, n_neighbors + 1)
-        width *= _WIDER
+        width *= 4
     return nearest
 
 
@@ -106,15 +94,17 @@ def nearest_of_distances(distances: FloatArray, n_neighbors: int) -> IndexArray:
 
 
 class _Search:
-    """Candidates for neighbours among a pool of points, and which rows they suffice for."""
+    """Proposes candidates for neighbours among a pool of points."""
 
     def __init__(self, points: Points, pool: IndexArray) -> None:
         from sklearn.neighbors import NearestNeighbors
 
         self.points, self.pool = points, pool
-        most = _TREE_FEATURES if len(pool) <= _MANY_SAMPLES else _TREE_FEATURES_OF_MANY
+        # Core-time at N=3000: a tree 0.01 s at d=3 and 0.10 s at d=10, the matrix product 0.05
+        # and 0.06. The tree grows slower with N.
+        most = 8 if len(pool) <= 10_000 else 15
         tree = not sparse.issparse(points) and points.shape[1] <= most
-        # What all points share would eat the digits of products, not those of differences.
+        # Centred against cancellation in products; a tree takes differences.
         as_given = tree or sparse.issparse(points)
         self._searched: Any = points if as_given else around_median(points)
         self._norms = np.zeros(points.shape[0]) if tree else squared_norms(self._searched)
@@ -135,11 +125,11 @@ class _Search:
         return np.take_along_axis(candidates, places, axis=1), furthest < beyond
 
     def _candidates(self, rows: IndexArray, width: int) -> tuple[IndexArray, FloatArray]:
-        r"""Return candidates in order of index, (b, w), and what ‖x - y‖² of others is above.
+        r"""Return candidates in order of index, (b, w), and a lower bound of ‖x - y‖² of others.
 
         With u = (d + 8) ε, products give :math:`\|x - y\|^2` up to
         :math:`u (\|x\|^2 + \|y\|^2)`, and :math:`\|y\|^2 \le 2 \|x\|^2 + 2 \|x - y\|^2`: so far
-        points blur their own distances only, not those between others.
+        points affect the precision of their own distances only.
         """
         if width >= self.pool.size:
             every = np.broadcast_to(self.pool, (rows.size, self.pool.size))
@@ -151,7 +141,7 @@ class _Search:
 
 
 def _checked(points: Points) -> Points:
-    """Return float64 points that squares can hold, sparse only where there are many zeros."""
+    """Return float64 points whose squares are representable, sparse ones if very sparse."""
     if not sparse.issparse(points):
         dense: FloatArray = np.ascontiguousarray(points, dtype=np.float64)
         require_representable(float(np.abs(dense).max(initial=0.0)))
@@ -160,20 +150,22 @@ def _checked(points: Points) -> Points:
     values.sum_duplicates()
     values.eliminate_zeros()
     require_representable(float(np.abs(values.data).max(initial=0.0)))
-    if values.nnz < _SPARSE_SEARCH * values.shape[0] * values.shape[1]:
+    # Seconds of sparse and dense products for 2000 × 1000: 0.07 and 0.20 with 5 % non-zeros,
+    # 0.11 and 0.20 with 10 %, 0.3 and 0.2 with 20 %.
+    if values.nnz < 0.1 * values.shape[0] * values.shape[1]:
         return values
     return _filled(values)
 
 
 def _filled(points: Any) -> Points:
-    """Return sparse points filled in, so that they can be centred, if memory suffices."""
+    """Return sparse points as a dense array if memory suffices."""
     if sparse.issparse(points) and fits_into_memory(8 * points.shape[0] * points.shape[1]):
         return np.asarray(points.toarray())
     return points
 
 
 def _smallest(values: FloatArray, count: int) -> IndexArray:
-    """Return the places of the smallest values of every row, ties to the left, ascending."""
+    """Return the places of the smallest values of every row, ascending; ties go to the left."""
     last = np.partition(values, count - 1, axis=1)[:, count - 1 : count]
     taken, ties = values < last, values == last
     room = count - taken.sum(axis=1, keepdims=True)
@@ -182,11 +174,16 @@ def _smallest(values: FloatArray, count: int) -> IndexArray:
     return places
 
 
-def _first_copies(points: Points, count: int) -> IndexArray:
-    """Return the rows without those that equal `count` before them: nobody's neighbours."""
+def _first_copies(points: Any, count: int) -> IndexArray:
+    """Return the rows without those that equal `count` earlier ones: they are not neighbours."""
     seen: Counter[bytes] = Counter()
     kept = []
-    for place, row in enumerate(_row_bytes(points)):
+    for place in range(points.shape[0]):
+        if sparse.issparse(points):
+            part = slice(points.indptr[place], points.indptr[place + 1])
+            row = points.indices[part].tobytes() + points.data[part].tobytes()
+        else:
+            row = (points[place] + 0.0).tobytes()  # -0.0 equals 0.0, but not its bytes
         key = blake2b(row, digest_size=16).digest()
         seen[key] += 1
         if seen[key] <= count:
@@ -194,77 +191,50 @@ def _first_copies(points: Points, count: int) -> IndexArray:
     return np.array(kept)
 
 
-def _row_bytes(points: Any) -> Iterator[bytes]:
-    if sparse.issparse(points):
-        for start, stop in zip(points.indptr[:-1], points.indptr[1:], strict=True):
-            yield points.indices[start:stop].tobytes() + points.data[start:stop].tobytes()
-    else:
-        for row in points:
-            yield (row + 0.0).tobytes()  # -0.0 equals 0.0, but not its bytes
-
-
 def _blocks(rows: IndexArray, width: int) -> Iterator[IndexArray]:
-    """Yield the rows in blocks that have few pairs of rows and candidates."""
-    step = max(1, _PAIRS // width)
+    """Yield blocks of rows with at most 2²⁰ pairs of rows and candidates."""
+    step = max(1, (1 << 20) // width)
     for start in range(0, rows.size, step):
         yield rows[start : start + step]
 
 
-def adjacency_of(values: Any, kind: str, n_neighbors: int) -> Any:
-    """Return the weights between the nodes, (N, N): a `graph` as it is, otherwise neighbours.
+def neighbour_graph(values: Any, kind: str, n_neighbors: int) -> Any:
+    r"""Return the symmetrised graph of exact nearest neighbours, with weights 0 and 1, (N, N).
+
+    .. math:: A_{ij} = 1 \text{ if } i \in N_k(j) \text{ or } j \in N_k(i), \text{ else } 0
+
+    A point is not its own neighbour. Ties go to the smaller index, so there the graph depends
+    on the order of rows (see `nearest_neighbours`). O(N² d) time at worst, O(N k) memory.
 
     Parameters
     ----------
     values
-        `points` (dense or CSR), `distances` or a `graph` (dense or sparse).
+        `points` (dense or CSR), `distances` or a `graph`, which is returned as it is.
     kind
         Which of them.
-    n_neighbors
-        k, the point itself not counted; plays no part for a `graph`.
-    """
-    if kind == "graph":
-        return values
-    return neighbour_graph(values, n_neighbors, precomputed=kind == "distances")
-
-
-def neighbour_graph(
-    points: Any, n_neighbors: int, *, precomputed: bool = False
-) -> sparse.csr_array:
-    r"""Return the symmetrised graph of exact nearest neighbours, with weights 0 and 1.
-
-    .. math:: A_{ij} = 1 \text{ if } i \in N_k(j) \text{ or } j \in N_k(i), \text{ else } 0
-
-    A point is not its own neighbour. Where distances tie (duplicates, integer data) those of
-    smaller index are taken, so there the graph depends on the order of rows, and on nothing
-    else (see `nearest_neighbours`). N² d time at worst (a tree where there are few features),
-    O(N k) memory.
-
-    Parameters
-    ----------
-    points
-        Shape (N, d), dense or CSR; with `precomputed`, distances, (N, N).
     n_neighbors
         k, the point itself not counted.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> neighbour_graph(np.array([[0.0], [1.0], [3.0]]), 1).toarray()
+    >>> neighbour_graph(np.array([[0.0], [1.0], [3.0]]), "points", 1).toarray()
     array([[0., 1., 0.],
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    n_samples = int(points.shape[0])
+    if kind == "graph":
+        return values
+    n_samples = int(values.shape[0])
     if n_neighbors >= n_samples:
         raise InputError(
             f"n_neighbors={n_neighbors} needs more than {n_neighbors} samples; there are "
             f"{n_samples}. Lower n_neighbors."
         )
-    if precomputed:
-        distances = points.toarray() if sparse.issparse(points) else points
+    if kind == "distances":
+        distances = values.toarray() if sparse.issparse(values) else values
         nearest = nearest_of_distances(distances, n_neighbors)
     else:
-        nearest = nearest_neighbours(points, n_neighbors)
+        nearest = nearest_neighbours(values, n_neighbors)
     starts = np.arange(0, nearest.size + 1, n_neighbors)
     directed = sparse.csr_array(
         (np.ones(nearest.size), nearest.ravel(), starts), shape=(n_samples, n_samples)
@@ -279,10 +249,9 @@ def neighbour_affinity(
 
     .. math:: K_{ij} = k(x_i, x_j) \text{ if } i \in N_k(j) \text{ or } j \in N_k(i)
 
-    and 0 elsewhere; every point is its own neighbour. Cutting a positive kernel off leaves
-    negative eigenvalues, so it is not `definite`. Where distances tie, those of smaller index
-    are neighbours (see `nearest_neighbours`). N² d time at worst (a tree where there are few
-    features), O(N k) memory.
+    and 0 elsewhere; every point is its own neighbour. Truncating a positive kernel leaves
+    negative eigenvalues, so it is not `definite`. Ties go to the smaller index (see
+    `nearest_neighbours`). O(N² d) time at worst, O(N k) memory.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which rows are gross outliers: far from almost all others, or new to the kernel."""
+"""Gross outliers: rows far from almost all others, or new to the kernel."""
 
 from __future__ import annotations
 
@@ -12,21 +12,8 @@ from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 
-from .._check import FloatArray
-
-# At most this share of the rows is taken for a stray clump rather than a population.
-CLUMP_SHARE = 0.05
-# How many times the usual radius a row's neighbourhood must have to be called far.
-# Clean data (CytoTree) reaches 3.8, a torus 1.3.
-FAR = 4.0
-# A row is new to the kernel when its novelty exceeds the median by this many times the spread
-# of the upper quarter, and by a factor of 10 at least. Clean digits and CytoTree stay below.
-NOVEL_SPREADS, NOVEL_DECADES = 7.0, 1.0
-_RIDGE = 1e-8
-REFERENCES = 2000
-_ROUNDS = 3
-_FEWEST = 20  # no telling what is usual among fewer rows
-_BLOCK = 4096
+from .._check import FloatArray, IndexArray
+from ..defaults import BANDWIDTH_FACTOR
 
 
 def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
@@ -35,14 +22,16 @@ def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
     Two tests, each against up to 2000 reference rows, in O(N m (d + m)) time:
 
     - *far*: the distance to the (5 %)-th nearest reference is more than 4 times its median. It
-      finds scattered points and clumps of up to 5 % of the rows.
+      finds scattered points and clumps of up to 5 % of the rows. Clean data reaches 3.8
+      (CytoTree) or 1.3 (a torus).
     - *new*: the part of the row's kernel function that no reference explains,
-      :math:`\nu_i = 1 - k_i^T (K + \eta I)^{-1} k_i` (leave-one-out for the references), is
-      beyond the bulk of its kind. That part is what an outlier adds to the spectrum: one point
-      off a torus shifts every smaller eigenvalue by one place.
+      :math:`\nu_i = 1 - k_i^T (K + \eta I)^{-1} k_i` (leave-one-out for the references), exceeds
+      the median by a factor of 10, and by 7 times the spread of the upper quarter (clean digits
+      and CytoTree stay below). That part is what an outlier adds to the spectrum: one point off
+      a torus shifts every smaller eigenvalue by one place.
 
-    A population of less than 5 % that lies far from all else is set aside too; that is why
-    this is not the default.
+    A population of less than 5 % that lies far from all else is dropped too, which is why this is
+    not the default. Of fewer than 20 rows none is an outlier.
 
     Examples
     --------
@@ -51,10 +40,10 @@ def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
     >>> np.flatnonzero(outlying_rows(np.vstack([circle, [[50.0, 50.0]]])))
     array([60])
     """
-    if points.shape[0] < _FEWEST:
+    if points.shape[0] < 20:
         return np.zeros(points.shape[0], dtype=bool)
     out = _far(points)
-    for _ in range(_ROUNDS):
+    for _ in range(3):  # outliers hide each other
         kept = np.flatnonzero(~out)
         found = _novel(points[kept])
         if not found.any():
@@ -64,23 +53,23 @@ def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
 
 
 def _far(points: Any) -> npt.NDArray[np.bool_]:
-    references = _choose(points.shape[0])
-    k = min(math.ceil(CLUMP_SHARE * references.size) + 1, references.size - 1)
+    references = _references(points.shape[0])
+    k = min(math.ceil(0.05 * references.size) + 1, references.size - 1)
     radius = np.concatenate(
         [np.partition(block, k, axis=1)[:, k] for block in _squared(points, points[references])]
     )
     usual = float(np.median(radius))
-    # Where most rows have duplicates enough, every other row would count as far.
-    return np.asarray((radius > FAR**2 * usual) & (usual > 0))
+    # Where most rows have many duplicates, every other row would count as far.
+    return np.asarray((radius > 4.0**2 * usual) & (usual > 0))
 
 
 def _novel(points: Any) -> npt.NDArray[np.bool_]:
     n_samples = points.shape[0]
-    references = _choose(n_samples)
+    references = _references(n_samples)
     chosen, others = points[references], np.setdiff1d(np.arange(n_samples), references)
     (between,) = _squared(chosen, chosen, step=references.size)
-    scale = 2.0 * float(np.median(between)) or float(between.mean()) or 1.0
-    ridge = _RIDGE * references.size
+    scale = BANDWIDTH_FACTOR * float(np.median(between)) or float(between.mean()) or 1.0
+    ridge = 1e-8 * references.size
     np.exp(between / -scale, out=between)
     between[np.diag_indices_from(between)] += ridge
     factor = cholesky(between, lower=True, overwrite_a=True, check_finite=False)
@@ -95,26 +84,22 @@ def _novel(points: Any) -> npt.NDArray[np.bool_]:
     # A reference explains itself; leaving it out is one division.
     inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
     novelty[references] = 1.0 / np.diagonal(inverse) - ridge
-    return _beyond_bulk(np.log10(np.maximum(novelty, np.finfo(np.float64).eps)))
-
-
-def _beyond_bulk(scores: FloatArray) -> npt.NDArray[np.bool_]:
+    scores = np.log10(np.maximum(novelty, np.finfo(np.float64).eps))
     middle, upper = np.quantile(scores, [0.5, 0.75])
-    return np.asarray(scores > middle + max(NOVEL_DECADES, NOVEL_SPREADS * (upper - middle)))
+    return np.asarray(scores > middle + max(1.0, 7.0 * (upper - middle)))
 
 
-def _choose(n_samples: int) -> npt.NDArray[np.int64]:
-    """Return the reference rows: all, or a fixed random choice, so that data decides alone."""
-    if n_samples <= REFERENCES:
+def _references(n_samples: int) -> IndexArray:
+    """Return up to 2000 rows: all, or a random choice with a fixed seed."""
+    if n_samples <= 2000:
         return np.arange(n_samples)
-    return np.sort(np.random.default_rng(0).choice(n_samples, REFERENCES, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n_samples, 2000, replace=False))
 
 
-def _squared(points: Any, chosen: Any, step: int = _BLOCK) -> Iterator[FloatArray]:
-    """Yield the squared distances of rows to the chosen ones, a block of rows at a time.
+def _squared(points: Any, chosen: Any, step: int = 4096) -> Iterator[FloatArray]:
+    """Yield the squared distances of blocks of rows to the chosen ones.
 
-    Dense points are centred on the median, which outliers cannot move: otherwise what all
-    points share eats the digits in which they differ.
+    Dense points are centred on the median, which outliers do not move, to avoid cancellation.
     """
     from sklearn.metrics.pairwise import euclidean_distances
 

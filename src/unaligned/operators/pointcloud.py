@@ -1,4 +1,4 @@
-"""Points made ready for pairwise work: centred, checked, read in tiles."""
+"""Points prepared for pairwise computation: checked, centred, read in tiles."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from ..engine.threads import Workers
 from ..errors import DegenerateDataError
 from .kernel import Kernel, loops_for
 
-# Of differences of single pairs, at a time: dense ones stay in the cache of a core (2 to 4 times
-# faster than 16 MiB), while taking rows out of a sparse matrix costs 0.1 ms whatever they are.
-_PAIR_BYTES, _SPARSE_PAIR_BYTES = 1 << 18, 1 << 24
-_EINSUM_FEATURES = 4096  # beyond 8192 `einsum` adds up in an order that depends on the place
+Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
+Bracket: TypeAlias = tuple[float, float]
+Rows: TypeAlias = slice | npt.NDArray[np.intp]
+
+# Squares of values in this range are normal numbers, with room for sums over the features.
+SMALLEST, LARGEST = 1e-140, 1e140
 
 
 def padded(rows: FloatArray) -> FloatArray:
-    """Return rows with zero features up to a multiple of four, as the loops want them."""
+    """Return rows with zero features up to a multiple of four, as the loops expect."""
     wide = np.zeros((rows.shape[0], -(-max(rows.shape[1], 1) // 4) * 4))
     wide[:, : rows.shape[1]] = rows
     return wide
 
 
 def squared_norms(rows: Any) -> FloatArray:
-    """Return the squared norms of dense or sparse rows; those of a row do not depend on others."""
+    """Return the squared norms of dense or sparse rows; a row's norm does not depend on others."""
     if sparse.issparse(rows):
         norms: FloatArray = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         return norms
-    norms = np.einsum("ij,ij->i", rows[:, :_EINSUM_FEATURES], rows[:, :_EINSUM_FEATURES])
-    for start in range(_EINSUM_FEATURES, rows.shape[1], _EINSUM_FEATURES):
-        part = rows[:, start : start + _EINSUM_FEATURES]
+    norms = np.zeros(rows.shape[0])
+    for start in range(0, rows.shape[1], 4096):
+        # Beyond 8192 features the order of summation in `einsum` depends on the row's place.
+        part = rows[:, start : start + 4096]
         norms += np.einsum("ij,ij->i", part, part)
     return norms
 
@@ -73,8 +76,10 @@ def squared_distances_of_pairs(
     >>> squared_distances_of_pairs(points, np.array([0, 1]), np.array([2, 2]))
     array([9., 4.])
     """
-    most = _SPARSE_PAIR_BYTES if sparse.issparse(points) else _PAIR_BYTES
-    step = max(1, most // (8 * max(int(points.shape[1]), 1)))
+    # Bytes of differences at a time: dense ones stay in the cache of a core (2 to 4 times faster
+    # than 16 MiB), while indexing a sparse matrix takes 0.1 ms for any number of rows.
+    n_bytes = 1 << 24 if sparse.issparse(points) else 1 << 18
+    step = max(1, n_bytes // (8 * max(int(points.shape[1]), 1)))
     squared, others = np.empty(first.size), points if others is None else others
     for part in (slice(a, a + step) for a in range(0, first.size, step)):
         difference = points[first[part]] - others[second[part]]
@@ -84,36 +89,14 @@ def squared_distances_of_pairs(
     return squared
 
 
-Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
-Bracket: TypeAlias = tuple[float, float]
-Rows: TypeAlias = slice | npt.NDArray[np.intp]
-
-# Squares of what lies between stay normal numbers, with room for sums over the features.
-SMALLEST, LARGEST = 1e-140, 1e140
-# Up to 8 features the loop over differences is no dearer than a matrix product (core-time per
-# pair: 0.7 against 1.1-1.4 ns at d=4, 1.1-1.5 against 1.1-1.5 at d=8, 3 against 1.6 at d=16),
-# and it has no cancellation.
-_LOOPED_FEATURES = 8
-# Below this share of non-zeros a sparse product is cheaper than a dense one of filled tiles.
-_VERY_SPARSE = 0.01
-# An inner product loses eps · ‖x‖² of a squared distance. Where ‖x‖² is more than this many σ²,
-# that is seen in the eigenvalues (points with a clump far away: 5.8 in LES for a clump at 1e8),
-# and differences are taken. Dense: measured, up to here rounding of the solver covers it. Sparse
-# points are far dearer by differences; up to there it costs 1e-8 in LES.
-_CANCELLING, _CANCELLING_SPARSE = 64.0, 2.0**20
-_TILE_ROWS = 1024
-_TILE_BYTES = 1 << 26
-
-
 class PointCloud:
     r"""Points that give affinities and squared distances tile by tile.
 
     With many features, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i^T x_j` by a matrix
-    product, after centring: otherwise what all points share eats the digits in which they
-    differ. With few features (up to 8), and where some points lie so far out that the products
-    would lose the others' digits (`keep_digits`), straight from the differences. Sparse points
-    are filled in and centred one tile at a time; very sparse ones (below 1 % non-zeros) stay
-    sparse, and uncentred.
+    product of centred points. With few features (up to 8), and where some points lie so far out
+    that the products suffer from cancellation (`keep_digits`), from differences. Sparse points
+    are filled in and centred one tile at a time; below 1 % non-zeros a sparse product is
+    cheaper, and they stay sparse and uncentred.
 
     Parameters
     ----------
@@ -139,25 +122,27 @@ class PointCloud:
         self.by_differences = not self.is_sparse and few_features(self.n_features)
 
     def keep_digits(self, scale: float) -> None:
-        """Go over to differences where products are too coarse for distances of this square.
+        """Switch to differences where products are too imprecise for a kernel of this σ².
 
-        Dearer by a factor of 2 (16 features) to 10 (thousands).
+        An inner product loses eps · ‖x‖² of a squared distance. Where ‖x‖² is more than 64 σ²
+        that shows in the eigenvalues (5.8 in LES for a clump at 1e8). Differences take 2 (16
+        features) to 10 (thousands) times longer, far more for sparse points: those switch at
+        2²⁰ σ², an error of 1e-8 in LES.
         """
-        most = _CANCELLING_SPARSE if self.is_sparse else _CANCELLING
-        if not self.by_differences and float(self.norms.max()) > most * scale:
+        limit = 2.0**20 if self.is_sparse else 64.0
+        if not self.by_differences and float(self.norms.max()) > limit * scale:
             self.by_differences, self._stays_sparse = True, False
-            del self.norms  # those of very sparse points were not centred
+            del self.norms  # very sparse points were not centred
 
     @property
     def tile_rows(self) -> int:
-        """The number of rows of a tile: 1024, fewer where filled-in sparse rows are long."""
+        """The number of rows of a tile: 1024, or what 64 MiB of filled-in sparse rows hold."""
         if self.is_sparse and not self._stays_sparse:
-            longest = _TILE_BYTES // (8 * max(self.n_features, 1))
-            return int(min(max(longest, 64), _TILE_ROWS))
-        return _TILE_ROWS
+            return int(min(max((1 << 26) // (8 * max(self.n_features, 1)), 64), 1024))
+        return 1024
 
     def slices(self, start: int = 0, *, width: int | None = None) -> list[slice]:
-        """Return consecutive slices of `width` (a tile) that cover the points from `start` on."""
+        """Return consecutive slices of `width` rows (a tile) from `start` to the last point."""
         width = width or self.tile_rows
         ends = range(start, self.n_samples, width)
         return [slice(a, min(a + width, self.n_samples)) for a in ends]
@@ -175,7 +160,7 @@ class PointCloud:
             return 2.0 * float(np.sum(parts)) / self.n_samples
         if not self._stays_sparse:
             return 2.0 * float(self.norms.sum()) / self.n_samples
-        # Not centred: the entries that are stored, then the zeros of every column.
+        # Not centred: the stored entries, then the zeros of every column.
         indices = self.values.indices
         stored = ((self.values.data - self._mean[indices]) ** 2).sum()
         n_zeros = self.n_samples - np.bincount(indices, minlength=self.n_features)
@@ -221,7 +206,7 @@ class PointCloud:
     def collect(
         self, rows: slice, columns: slice, bracket: Bracket, workers: Workers, scratch: FloatArray
     ) -> tuple[int, list[FloatArray]]:
-        """Count the pairs i < j of a tile below the bracket; return the values within it."""
+        """Return the number of pairs i < j of a tile below the bracket, and the values within."""
         loops = loops_for(self.n_samples)
         tile = tile_of(scratch, rows, columns)
         fill = self._products(rows, columns, tile)
@@ -241,12 +226,11 @@ class PointCloud:
 
     @property
     def _offsets(self) -> FloatArray:
-        """The squared norms that turn products into distances; none for differences."""
+        """The squared norms that turn products into distances; 0 for differences."""
         return np.zeros(self.n_samples) if self.by_differences else self.norms
 
     @cached_property
     def _padded(self) -> FloatArray:
-        """The points with zero features up to a multiple of four, as the loops want them."""
         return padded(self.values)
 
     @cached_property
@@ -254,9 +238,9 @@ class PointCloud:
         return np.ascontiguousarray(self._padded.T)
 
     def _products(self, rows: Rows, columns: slice, out: FloatArray) -> Callable[[slice], None]:
-        """Fill `out` with inner products, or return what will: a task for parts of the rows.
+        """Return a task that fills rows of `out` with inner products.
 
-        BLAS brings its own threads, so its product is done at once and the task is empty.
+        BLAS has its own threads, so its product is computed here and the task does nothing.
         """
         if self.by_differences:
             loops = loops_for(self.n_samples)
@@ -279,7 +263,7 @@ class PointCloud:
         return lambda part: None
 
     def dense_rows(self, rows: Rows) -> FloatArray:
-        """Return these rows, dense and centred, whatever the points are."""
+        """Return these rows, dense and centred."""
         taken = self.values[rows]
         if self.is_sparse:
             taken = taken.toarray()
@@ -287,26 +271,26 @@ class PointCloud:
         return np.asarray(taken)
 
     def _rows(self, rows: Rows) -> Any:
-        """Return these rows: dense and centred, or sparse where they stay so."""
+        """Return these rows: dense and centred, or sparse if very sparse."""
         return self.values[rows] if self._stays_sparse else self.dense_rows(rows)
 
     def _centred_sparse(self, points: Any) -> Points:
-        """Check sparse points and keep their mean; they are centred tile by tile."""
+        """Return checked sparse points, and set their mean; tiles are centred later."""
         values = sparse.csr_array(points, dtype=np.float64)
         values.sum_duplicates()
         require_representable(np.abs(values.data).max(initial=0.0))
         highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
         mean = np.asarray(values.mean(axis=0)).ravel()
         self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
-        self._stays_sparse = values.nnz < _VERY_SPARSE * values.shape[0] * values.shape[1]
+        self._stays_sparse = values.nnz < 0.01 * values.shape[0] * values.shape[1]
         return values
 
 
 def around_median(points: FloatArray) -> FloatArray:
-    """Return float64 points minus their median, refusing what squares cannot hold.
+    """Return float64 points minus the median of some hundred rows.
 
-    The median of some hundred rows, in every feature: unlike the mean it lies among the
-    points when some are far away, so subtracting it rounds off nothing of theirs.
+    Unlike the mean, the median lies among the points when some are far away, so subtracting it
+    causes no rounding. Raises if squares overflow or underflow.
     """
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
@@ -318,7 +302,7 @@ def around_median(points: FloatArray) -> FloatArray:
 
 
 def require_representable(peak: float, *, smallest: float = SMALLEST) -> None:
-    """Refuse values whose squares overflow or vanish; 0 itself is left to the bandwidth."""
+    """Raise if the squares of values overflow or underflow; 0 is left to the bandwidth."""
     if peak > LARGEST or 0 < peak < smallest:
         what = "overflow" if peak > 1 else "underflow"
         raise DegenerateDataError(
@@ -328,11 +312,15 @@ def require_representable(peak: float, *, smallest: float = SMALLEST) -> None:
 
 
 def few_features(n_features: int) -> bool:
-    """Whether a loop over differences is no dearer than a matrix product."""
-    return n_features <= _LOOPED_FEATURES
+    """Return whether a loop over differences is as fast as a matrix product.
+
+    Core-time per pair in ns: 0.7 and 1.1-1.4 at d=4, 1.1-1.5 both at d=8, 3 and 1.6 at d=16.
+    Differences have no cancellation.
+    """
+    return n_features <= 8
 
 
 def tile_of(scratch: FloatArray, rows: slice, columns: slice) -> FloatArray:
-    """Return the beginning of a flat array as a tile: fresh memory costs more than the loop."""
+    """Return the start of a flat array as a tile; allocating memory would cost more time."""
     shape = rows.stop - rows.start, columns.stop - columns.start
     return scratch[: shape[0] * shape[1]].reshape(shape)

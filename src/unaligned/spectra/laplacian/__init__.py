@@ -17,7 +17,7 @@ from ...data.dataset import Dataset
 from ...engine import one_blas
 from ...errors import DataWarning, about, warn
 from ...operators.graph import normalised_adjacency
-from ...operators.knn import adjacency_of
+from ...operators.knn import neighbour_graph
 
 # Probes worked on together: this many bytes of them stay in a core's cache.
 _BLOCK_BYTES = 1 << 20
@@ -273,7 +273,7 @@ def laplacian_density(
     """
     _warn_if_adjacency(dataset)
     with about(dataset.label):
-        adjacency = adjacency_of(dataset.prepared(), dataset.kind, n_neighbors)
+        adjacency = neighbour_graph(dataset.prepared(), dataset.kind, n_neighbors)
     step = normalised_adjacency(adjacency)  # I - L
     n = dataset.n_samples
     mean = 1.0 - float(step.diagonal().sum()) / n
