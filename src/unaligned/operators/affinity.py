@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..rows.reduce import RowPasses
 from ..rows.source import RowSource
 from .bandwidth import estimate_scale
-from .base import MatrixOperator, PSDOperator, SparseOperator, is_positive
+from .base import MatrixOperator, PSDOperator, is_positive
 from .kernel import (
     BOOLEAN_METRICS,
     KERNELS,
@@ -197,14 +197,6 @@ class CrossKernel:
 
     O(r n d) time for r given and n other points, no memory beyond the result. One thread: the
     caller splits rows over threads.
-
-    Examples
-    --------
-    >>> from unaligned.operators.kernel import Gaussian
-    >>> cross = CrossKernel(np.array([[0.0], [1.0]]), Gaussian(1.0))
-    >>> cross.fill(np.array([[0.0]]), np.empty((2, 1))).round(6)
-    array([[1.      ],
-           [0.367879]])
     """
 
     def __init__(self, points: FloatArray, kernel: Kernel) -> None:
@@ -249,14 +241,6 @@ class StreamedAffinity(PSDOperator):
         The kernel with its scale σ².
     sigma_squared_error
         The standard error of σ².
-
-    Examples
-    --------
-    >>> from unaligned.operators.kernel import Gaussian
-    >>> from unaligned.rows.source import ArrayRows
-    >>> K = StreamedAffinity(RowPasses(ArrayRows(np.array([[0.0], [1.0]]))), Gaussian(1.0))
-    >>> K.rows([0]).round(6)
-    array([[1.      , 0.367879]])
     """
 
     def __init__(
@@ -344,9 +328,8 @@ def given_affinity(weights: Any) -> PSDOperator:
     A dense one of up to N = 5000 is tested for positivity as distances are; a sparse one
     counts as indefinite, as a factorisation could fill it in.
     """
-    if sparse.issparse(weights):
-        return SparseOperator(weights, definite=False)
-    return MatrixOperator(weights, definite=is_positive(weights))
+    definite = not sparse.issparse(weights) and is_positive(weights)
+    return MatrixOperator(weights, definite=definite)
 
 
 def _affinity_of(
@@ -373,12 +356,6 @@ def pairwise(points: Points, metric: Metric) -> FloatArray:
 
     O(N²) evaluations and 8 N² bytes. The result is symmetric; NaN, infinite or negative values
     raise.
-
-    Examples
-    --------
-    >>> pairwise(np.array([[0.0, 0.0], [1.0, 2.0]]), "cityblock")
-    array([[0., 3.],
-           [3., 0.]])
     """
     from sklearn.metrics import pairwise_distances
 

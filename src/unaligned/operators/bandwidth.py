@@ -115,7 +115,8 @@ def _median(
         return sampled_median(reduce, references, data.source.n_rows, rng)[:2]
     positions, n_middle = _middle_positions(len(data))
     condensed = squareform(data, checks=False)
-    condensed.partition(positions)
+    if positions:
+        condensed.partition(positions)
     return sum(float(condensed[p]) for p in positions) / n_middle, 0.0
 
 
@@ -140,11 +141,6 @@ def median_distance(cloud: PointCloud) -> float:
     """Return the exact median of ‖xᵢ - xⱼ‖ over all pairs i < j, without the zero diagonal.
 
     O(N² d) time, about 100 MB; see `median_of_points`.
-
-    Examples
-    --------
-    >>> median_distance(PointCloud(np.array([[0.0], [1.0], [3.0]])))
-    2.0
     """
     n_pairs = cloud.n_samples * (cloud.n_samples - 1) // 2
     if not n_pairs:

@@ -88,17 +88,6 @@ def sampled_median(
         Draws the references of each row.
     n_pairs
         The number of pairs of rows and references.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> rng = np.random.default_rng(0)
-    >>> points = rng.normal(size=(3000, 2))
-    >>> found = sampled_median(
-    ...     partial(over_blocks, [points]), points[:1024], 3000, rng, n_pairs=10**6
-    ... )
-    >>> bool(abs(found.value - 4 * np.log(2)) < 0.2), 0 < found.standard_error < 0.02
-    (True, True)
     """
     pairs = ReferencePairs(references, n_rows, rng, n_pairs)
     if pairs.middle == 0.0:  # far more than half of all pairs are duplicates

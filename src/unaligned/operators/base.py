@@ -85,19 +85,20 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
 
 
 class MatrixOperator(PSDOperator):
-    """A matrix in memory.
+    """A matrix in memory, dense or sparse; `rows` and `to_dense` are dense.
 
     Examples
     --------
-    >>> operator = MatrixOperator(np.diag([3.0, 1.0]))
-    >>> operator.trace()
+    >>> MatrixOperator(np.diag([3.0, 1.0])).trace()
     4.0
     """
 
-    def __init__(self, matrix: FloatArray, *, definite: bool = True) -> None:
+    def __init__(self, matrix: Any, *, definite: bool = True) -> None:
         super().__init__(matrix.shape[0])
         self.matrix = matrix
         self.definite = definite
+        if sparse.issparse(matrix):
+            self.matrix, self.storage = sparse.csr_array(matrix, dtype=np.float64), "sparse"
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         product: FloatArray = self.matrix @ block
@@ -105,49 +106,12 @@ class MatrixOperator(PSDOperator):
 
     def diagonal(self) -> FloatArray:
         """Return the N diagonal entries."""
-        return np.diagonal(self.matrix).copy()
+        return np.array(self.matrix.diagonal())
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N)."""
-        rows: FloatArray = self.matrix[np.asarray(index)]
-        return rows
-
-    def to_dense(self) -> FloatArray:
-        """Return a copy of the matrix."""
-        return self.matrix.copy()
-
-
-class SparseOperator(PSDOperator):
-    """A SciPy sparse matrix; `rows` and `to_dense` are dense.
-
-    A product with b vectors takes O(nnz b) time.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> SparseOperator(csr_array(np.diag([3.0, 1.0])), definite=True).diagonal()
-    array([3., 1.])
-    """
-
-    def __init__(self, matrix: sparse.sparray | sparse.spmatrix, *, definite: bool) -> None:
-        super().__init__(matrix.shape[0])
-        self.matrix = sparse.csr_array(matrix, dtype=np.float64)
-        self.storage = "sparse"
-        self.definite = definite
-
-    def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
-        product: FloatArray = self.matrix @ block
-        return product
-
-    def diagonal(self) -> FloatArray:
-        """Return the N diagonal entries."""
-        diagonal: FloatArray = self.matrix.diagonal()
-        return diagonal
-
-    def rows(self, index: npt.ArrayLike) -> FloatArray:
-        """Return the rows with these positions, (len(index), N)."""
-        rows: FloatArray = self.matrix[np.asarray(index)].toarray()
-        return rows
+        rows = self.matrix[np.asarray(index)]
+        return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 # Largest N at which a matrix is tested for positivity: a Cholesky factorisation (N³/3 operations)
@@ -162,11 +126,6 @@ def is_positive(matrix: FloatArray) -> bool:
     below :math:`-2\delta`; :math:`\delta = N \epsilon \max_i A_{ii}` is the rounding error of the
     factorisation itself, and so the smallest shift at which a singular A passes. N³/3
     operations, a quarter of an eigenvalue computation. Above N = 5000 the answer is False.
-
-    Examples
-    --------
-    >>> is_positive(np.ones((3, 3))), is_positive(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    (True, False)
     """
     n_samples = matrix.shape[0]
     if n_samples > CHECKABLE:

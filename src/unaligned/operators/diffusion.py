@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
 from ..data.dataset import KINDS
 from ..errors import DegenerateDataError
 from .affinity import distance_affinity, given_affinity, point_affinity
-from .base import MatrixOperator, PSDOperator, SparseOperator
+from .base import MatrixOperator, PSDOperator
 from .graph import HeatKernel
 from .kernel import KernelSettings
 
@@ -98,16 +97,10 @@ def build_operator(
     `points` (dense or CSR), `distances` and `affinity` (dense or sparse) become a diffusion
     operator; a `graph` (dense or sparse) becomes its heat kernel; an `spd` matrix (dense or
     sparse) is used unchanged.
-
-    Examples
-    --------
-    >>> build_operator(np.diag([3.0, 1.0]), "spd", KernelSettings()).trace()
-    4.0
     """
     _check.one_of("kind", kind, KINDS)
     if kind == "spd":
-        sparse_values = sparse.issparse(values)
-        return SparseOperator(values, definite=True) if sparse_values else MatrixOperator(values)
+        return MatrixOperator(values)
     if kind == "graph":
         return HeatKernel(values)
     if kind == "affinity":

@@ -14,7 +14,7 @@ from scipy import sparse
 from .._check import FloatArray, IndexArray
 from ..engine.memory import fits_into_memory
 from ..errors import InputError
-from .base import SparseOperator
+from .base import MatrixOperator
 from .kernel import Kernel
 from .pointcloud import (
     Points,
@@ -76,13 +76,6 @@ def nearest_of_distances(distances: FloatArray, n_neighbors: int) -> IndexArray:
     """Return the k nearest others from a matrix of distances or their squares, (N, k).
 
     Ties go to the smaller index, as in `nearest_neighbours`. O(N²) time.
-
-    Examples
-    --------
-    >>> nearest_of_distances(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 2.0], [1.0, 2.0, 0.0]]), 1)
-    array([[1],
-           [0],
-           [0]])
     """
     n_samples = len(distances)
     nearest = np.empty((n_samples, n_neighbors), dtype=np.intp)
@@ -244,7 +237,7 @@ def neighbour_graph(values: Any, kind: str, n_neighbors: int) -> Any:
 
 def neighbour_affinity(
     points: Points, n_neighbors: int, kernel: Kernel, *, precomputed: bool = False
-) -> SparseOperator:
+) -> MatrixOperator:
     r"""Return the sparse affinity between near neighbours.
 
     .. math:: K_{ij} = k(x_i, x_j) \text{ if } i \in N_k(j) \text{ or } j \in N_k(i)
@@ -261,15 +254,6 @@ def neighbour_affinity(
         k, the point itself included.
     kernel
         The kernel with its scale σ².
-
-    Examples
-    --------
-    >>> from unaligned.operators.kernel import Gaussian
-    >>> K = neighbour_affinity(np.array([[0.0], [1.0], [3.0]]), 2, Gaussian(1.0))
-    >>> K.to_dense().round(4)
-    array([[1.    , 0.3679, 0.    ],
-           [0.3679, 1.    , 0.0183],
-           [0.    , 0.0183, 1.    ]])
     """
     n_samples = int(points.shape[0])
     if n_neighbors > n_samples:
@@ -287,7 +271,7 @@ def neighbour_affinity(
     weights = kernel.of_squared(squared)
     directed = sparse.csr_array((weights, (first, second)), shape=(n_samples, n_samples))
     matrix = directed.maximum(directed.T) + sparse.eye_array(n_samples, format="csr")
-    affinity = SparseOperator(matrix, definite=False)
+    affinity = MatrixOperator(matrix, definite=False)
     affinity.sigma_squared = kernel.sigma_squared
     affinity.entries_evaluated = int(weights.size)
     return affinity

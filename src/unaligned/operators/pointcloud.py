@@ -69,12 +69,6 @@ def squared_distances_of_pairs(
 
     The second of a pair is one of `others`, by default of the same points. With `filled`,
     sparse rows give the same bits as dense ones.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0], [1.0], [3.0]])
-    >>> squared_distances_of_pairs(points, np.array([0, 1]), np.array([2, 2]))
-    array([9., 4.])
     """
     # Bytes of differences at a time: dense ones stay in the cache of a core (2 to 4 times faster
     # than 16 MiB), while indexing a sparse matrix takes 0.1 ms for any number of rows.
@@ -102,12 +96,6 @@ class PointCloud:
     ----------
     points
         Shape (N, d), float64, finite, dense or CSR.
-
-    Examples
-    --------
-    >>> cloud = PointCloud(np.array([[0.0], [1.0], [3.0]]))
-    >>> cloud.values.ravel().round(2)
-    array([-1.,  0.,  2.])
     """
 
     _stays_sparse = False
