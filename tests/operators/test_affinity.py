@@ -1,4 +1,4 @@
-"""Affinities of every kind and metric, and what is said about their positivity."""
+"""Affinities of every kind and metric, and whether they are definite."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_haversine_takes_two_angles():
 
 
 @pytest.mark.parametrize("metric", PLAIN)
-def test_only_euclidean_like_metrics_are_called_definite(metric):
+def test_only_euclidean_like_metrics_are_definite(metric):
     affinity = point_affinity(points_for(metric), KernelSettings(metric=metric))
     expected = metric in (*EUCLIDEAN, "seuclidean", "mahalanobis")
     assert affinity.definite is expected
@@ -65,7 +65,7 @@ def test_only_euclidean_like_metrics_are_called_definite(metric):
         assert np.linalg.eigvalsh(affinity.to_dense()).min() > -1e-12
 
 
-def test_sqeuclidean_is_indefinite_indeed():
+def test_sqeuclidean_is_indefinite():
     points = np.linspace(0, 1, 40)[:, None]
     affinity = point_affinity(points, KernelSettings(metric="sqeuclidean"))
     assert np.linalg.eigvalsh(affinity.to_dense()).min() < -1e-3
@@ -79,12 +79,12 @@ def test_callable_metric_is_used():
     assert not affinity.definite
 
 
-def test_callable_that_gives_no_distance_is_refused():
+def test_callable_with_negative_values_raises():
     with pytest.raises(InputError, match=r"gives (nan|-1) for rows 0 and 1"):
         point_affinity(np.eye(4), KernelSettings(metric=lambda a, b: -1.0))
 
 
-def test_sparse_points_refuse_metrics_that_need_dense_ones():
+def test_metrics_that_need_dense_points_raise_for_sparse_ones():
     points = sparse.random_array((20, 9), density=0.5, format="csr", rng=0)
     point_affinity(points, KernelSettings(metric="cosine"))
     with pytest.raises(
@@ -107,7 +107,7 @@ def test_sparse_points_refuse_metrics_that_need_dense_ones():
         ({"memory_limit": -1}, r"memory_limit=-1 must be at least 0"),
     ],
 )
-def test_bad_settings_are_refused(options, message):
+def test_bad_settings_raise(options, message):
     with pytest.raises(InputError, match=message):
         KernelSettings(**options)
 
@@ -134,7 +134,7 @@ def test_distances_of_points_give_the_affinity_of_the_points(seed):
     assert affinity.definite
 
 
-def test_distances_that_give_an_indefinite_affinity_are_found_out():
+def test_indefinite_affinity_of_distances_is_detected():
     cycle = np.abs(np.subtract.outer(np.arange(40), np.arange(40)))
     affinity = distance_affinity(np.minimum(cycle, 40 - cycle) * 1.0, KernelSettings())
     assert np.linalg.eigvalsh(affinity.to_dense()).min() < -1e-6
@@ -143,7 +143,7 @@ def test_distances_that_give_an_indefinite_affinity_are_found_out():
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("smallest", [-1e-3, -1e-8, -1e-11, 0.0, 1e-10])
-def test_cholesky_tells_the_sign_of_the_smallest_eigenvalue(smallest, seed):
+def test_cholesky_detects_a_negative_eigenvalue(smallest, seed):
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.normal(size=(80, 80)))[0]
     eigenvalues = np.concatenate([[smallest], np.zeros(40), rng.random(39)])
@@ -167,7 +167,7 @@ def test_given_affinity_may_be_dense_or_sparse():
 
 
 @pytest.mark.parametrize("size", [1e200, 1e-200])
-def test_distances_whose_squares_leave_the_range_are_refused(size):
+def test_distances_whose_squares_overflow_or_underflow_raise(size):
     distances = size * squareform(np.arange(1.0, 7.0))
     with pytest.raises(DegenerateDataError, match="Rescale"):
         distance_affinity(distances, KernelSettings())

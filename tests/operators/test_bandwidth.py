@@ -41,14 +41,14 @@ def test_median_of_sparse_points_equals_that_of_dense_ones(density, seed):
 
 @pytest.mark.parametrize("n_samples", [1500, 1501])
 @pytest.mark.parametrize(("low", "high", "n_features"), [(0, 2, 1), (0, 3, 2), (0, 2, 12)])
-def test_median_holds_among_ties(low, high, n_features, n_samples):
+def test_median_of_ties_is_exact(low, high, n_features, n_samples):
     points = np.random.default_rng(0).integers(low, high, (n_samples, n_features)).astype(float)
     assert median_of_points(PointCloud(points)) == pytest.approx(reference(points), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n_samples", [1020, 1021])
-def test_median_survives_brackets_that_miss_or_overflow(monkeypatch, n_samples, seed):
+def test_median_is_exact_when_brackets_miss_or_overflow(monkeypatch, n_samples, seed):
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(bandwidth, "_KEPT", 2000)
     monkeypatch.setattr(bandwidth, "_SIGMAS", [0.0, 0.01, 0.5, 4.0, 9.0][seed])
@@ -59,7 +59,7 @@ def test_median_survives_brackets_that_miss_or_overflow(monkeypatch, n_samples, 
 
 def test_median_needs_no_matrix():
     points = np.random.default_rng(0).normal(size=(12_000, 3))
-    median_of_points(PointCloud(points[:2000]))  # compiling is not what is measured
+    median_of_points(PointCloud(points[:2000]))  # compile first
     tracemalloc.start()
     median_of_points(PointCloud(points))
     peak = tracemalloc.get_traced_memory()[1]
@@ -86,21 +86,21 @@ def test_number_is_sigma_squared_itself():
 
 
 @pytest.mark.parametrize(("size", "what"), [(1e200, "overflow"), (1e308, "overflow")])
-def test_points_whose_squares_overflow_are_refused(size, what):
+def test_points_whose_squares_overflow_raise(size, what):
     points = size * np.random.default_rng(0).uniform(0.5, 1, size=(10, 3))
     for values in (points, sparse.csr_array(points)):
         with pytest.raises(DegenerateDataError, match=f"{what}.*Rescale"):
             PointCloud(values)
 
 
-def test_points_whose_squares_vanish_are_refused():
+def test_points_whose_squares_underflow_raise():
     points = 1e-200 * np.random.default_rng(0).normal(size=(10, 3))
     for values in (points, sparse.csr_array(points), 1e-250 + points):
         with pytest.raises(DegenerateDataError, match=r"underflow.*Rescale"):
             PointCloud(values)
 
 
-def test_mostly_duplicates_have_no_median_scale():
+def test_median_of_mostly_duplicates_raises():
     points = np.zeros((20, 2))
     points[:5] = np.arange(10).reshape(5, 2)
     with pytest.raises(DegenerateDataError, match=r"bandwidth='median'.*duplicates.*mean"):
@@ -108,7 +108,7 @@ def test_mostly_duplicates_have_no_median_scale():
     assert scale_from_points(points, "mean", 2.0) > 0
 
 
-def test_equal_points_have_no_scale_at_all():
+def test_equal_points_raise():
     points = np.zeros((7, 300))
     points[:, :2] = 0.1, 0.7
     for values in (points, points[:, :2], sparse.csr_array(points), sparse.csr_array(points + 1)):
@@ -119,7 +119,7 @@ def test_equal_points_have_no_scale_at_all():
 
 
 @pytest.mark.parametrize("share", [0.7, 0.706, 0.7071, 0.708, 0.72])
-def test_ties_at_zero_end_in_few_passes(share, monkeypatch):
+def test_ties_at_zero_take_few_passes(share, monkeypatch):
     monkeypatch.setattr(bandwidth, "_KEPT", 10_000)
     points = np.random.default_rng(0).normal(size=(1500, 2))
     points[: int(share * 1500)] = 0.0

@@ -1,4 +1,4 @@
-"""The sampled median: unbiased, and with a standard error that can be believed."""
+"""The sampled median is unbiased, and its standard error is accurate."""
 
 from functools import partial
 
@@ -50,7 +50,7 @@ def test_standard_error_covers_the_truth_in_95_percent(name):
             n_pairs=100_000,
         )
         scores.append((found.value - truth) / found.standard_error)
-    assert 0.89 <= np.mean(np.abs(scores) < 1.96) <= 1.0  # 95 ± 2.2, and never too proud
+    assert 0.89 <= np.mean(np.abs(scores) < 1.96) <= 1.0  # 95 ± 2.2
     assert abs(np.mean(scores)) < 0.4
     assert np.std(scores) > 0.6
 
@@ -81,7 +81,7 @@ GAPS = {
 
 
 @pytest.mark.parametrize("name", GAPS)
-def test_a_median_in_a_gap_is_covered_in_few_passes(name, monkeypatch):
+def test_median_in_a_gap_is_covered_in_few_passes(name, monkeypatch):
     monkeypatch.setattr(sampling, "REFERENCES", 512)
     passes = []
     distribution = sampling.ReferencePairs.distribution
@@ -101,7 +101,7 @@ def test_a_median_in_a_gap_is_covered_in_few_passes(name, monkeypatch):
     assert np.mean(covered) >= 0.9
 
 
-def test_the_middle_of_a_gap_is_taken():
+def test_median_in_a_gap_is_its_middle():
     # Half of the entries of the matrix are 0 and half are 2: the exact rule takes the mean.
     for seed in range(5):
         found = median_of_many_points(
@@ -144,7 +144,7 @@ def test_engines_and_sources_agree(n_features, engine):
     assert found.sigma_squared_error == pytest.approx(wanted.sigma_squared_error, rel=1e-9)
 
 
-def test_more_pairs_bring_a_smaller_error():
+def test_more_pairs_give_a_smaller_error():
     cloud = PointCloud(CLOUDS["3-torus"])
     errors = [
         median_of_many_points(cloud, np.random.default_rng(0), n_pairs=n).standard_error
@@ -154,7 +154,7 @@ def test_more_pairs_bring_a_smaller_error():
 
 
 @pytest.mark.parametrize("n_features", [3, 40])
-def test_ties_are_met_to_the_width_of_a_bin(n_features):
+def test_ties_are_exact_to_the_width_of_a_bin(n_features):
     points = np.random.default_rng(0).integers(0, 4, size=(2500, n_features)).astype(float)
     cloud = PointCloud(points)
     found = median_of_many_points(cloud, np.random.default_rng(1), n_pairs=10**6)
@@ -174,14 +174,14 @@ def test_sparse_points_agree_with_dense_ones(density):
     assert abs(wanted.value - exact) <= 4 * wanted.standard_error + 1e-9
 
 
-def test_a_bracket_that_misses_is_widened(monkeypatch):
+def test_bracket_that_misses_is_widened(monkeypatch):
     monkeypatch.setattr(sampling, "_MARGINS", (1e-9, 0.5))
     cloud = PointCloud(CLOUDS["3-torus"])
     found = median_of_many_points(cloud, np.random.default_rng(0), n_pairs=10**6)
     assert abs(found.value - median_of_points(cloud)) <= 4 * found.standard_error
 
 
-def test_margins_that_run_out_are_no_error(monkeypatch):
+def test_exhausted_margins_do_not_raise(monkeypatch):
     monkeypatch.setattr(sampling, "_MARGINS", (1e-9,))
     monkeypatch.setattr(sampling, "_NARROWINGS", 0)
     found = median_of_many_points(
@@ -200,7 +200,7 @@ def test_few_pairs_are_counted_and_many_are_sampled(monkeypatch):
     assert estimate_scale(cloud, KernelSettings(bandwidth="mean")).standard_error == 0.0
 
 
-def test_mostly_duplicates_are_refused(monkeypatch):
+def test_sampled_median_of_mostly_duplicates_raises(monkeypatch):
     monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
     points = np.zeros((1500, 2))
     points[:200] = np.random.default_rng(0).normal(size=(200, 2))

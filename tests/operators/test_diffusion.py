@@ -59,14 +59,14 @@ def test_largest_eigenvalue_is_one(row):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_what_is_called_definite_is(row):
+def test_definite_operators_have_no_negative_eigenvalues(row):
     operator = build_operator(*ROWS[row])
     if operator.definite:
         assert np.linalg.eigvalsh(operator.to_dense())[0] > -1e-13
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_to_dense_is_the_callers_to_overwrite(row):
+def test_overwriting_to_dense_leaves_the_operator_unchanged(row):
     operator = build_operator(*ROWS[row])
     kept = operator.to_dense()
     operator.to_dense()[:] = np.nan
@@ -85,7 +85,7 @@ def test_diffusion_operator_is_equations_2_to_4():
     np.testing.assert_allclose(operator.to_dense(), expected, atol=1e-15)
 
 
-def test_diffusion_operator_says_what_its_affinity_is():
+def test_diffusion_operator_has_the_attributes_of_its_affinity():
     operator = build_operator(POINTS, "points", TILED)
     assert operator.storage == "tiled"
     assert operator.definite
@@ -93,11 +93,11 @@ def test_diffusion_operator_says_what_its_affinity_is():
     assert operator.sigma_squared == 2.0 * np.median(squareform(pdist(POINTS, "sqeuclidean")))
 
 
-def test_rows_without_affinity_are_refused():
+def test_rows_without_affinity_raise():
     with pytest.raises(DegenerateDataError, match=r"1 rows of the affinity .*row 2: 0.*Leave"):
         DiffusionOperator(MatrixOperator(np.diag([1.0, 1.0, 0.0]))) @ np.ones(3)
 
 
-def test_unknown_kind_is_refused():
+def test_unknown_kind_raises():
     with pytest.raises(InputError, match=r"kind='point' is not known. Did you mean 'points'"):
         build_operator(POINTS, "point", KernelSettings())

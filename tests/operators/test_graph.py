@@ -36,7 +36,7 @@ def test_every_action_equals_expm(density, form, seed):
     np.testing.assert_allclose(kernel @ block[:, 0], expected @ block[:, 0], atol=1e-13)
 
 
-def test_ring_has_the_eigenvalues_of_theory():
+def test_ring_has_its_analytic_eigenvalues():
     ring = sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(50, 50)).tolil()
     ring[0, 49] = ring[49, 0] = 1.0
     # The normalised Laplacian of a ring has the eigenvalues 1 - cos(2πk/N).
@@ -58,13 +58,13 @@ def test_kernel_is_definite_and_keeps_the_graph_sparse():
     assert kernel.storage == "matrix-free"
 
 
-def test_diagonal_is_the_callers_to_change():
+def test_changing_the_diagonal_leaves_the_operator_unchanged():
     kernel = HeatKernel(random_graph(20, 0))
     kernel.diagonal()[:] = 0
     assert kernel.trace() > 0
 
 
-def test_integer_and_boolean_weights_are_read_as_numbers():
+def test_integer_and_boolean_weights_are_numbers():
     adjacency = np.ones((6, 6), dtype=bool)
     expected = HeatKernel(np.ones((6, 6))).to_dense()
     for values in (adjacency, adjacency.astype(int), sparse.csr_array(adjacency)):

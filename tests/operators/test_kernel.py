@@ -202,7 +202,7 @@ def test_kernel_is_part_of_the_recipe():
     np.testing.assert_array_equal(gaussian.values, default.values)
     with pytest.raises(RecipeMismatchError, match="kernel: 'gaussian' and 'laplacian'"):
         ua.distance(gaussian, laplacian)
-    with pytest.raises(RecipeMismatchError, match="kernel='laplacian' was asked for"):
+    with pytest.raises(RecipeMismatchError, match="kernel='laplacian' was"):
         ua.distance(gaussian, points, kernel="laplacian")
     assert ua.distance(laplacian, points, n_eigenvalues=10, kernel="laplacian") == 0.0
 

@@ -1,5 +1,6 @@
-"""The hot loops: as accurate as the library functions they replace, and safe among threads."""
+"""The loops are as accurate as library functions, and thread-safe."""
 
+import inspect
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ EPS = np.finfo(np.float64).eps
 
 
 def exp_of(values):
-    """Run the loop's exp: inner products -x/2 of points without length stand for x."""
+    """Run the loop's exp: with norms of 0, inner products -x/2 give exp(-x)."""
     tile = -0.5 * np.array(values, dtype=np.float64).reshape(1, -1)
     kernels.gaussian_from_products(tile, np.zeros(1), np.zeros(tile.size), 1.0)
     return tile.ravel()
@@ -26,19 +27,19 @@ def exp_of(values):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 30.0, 707.0])
-def test_exp_is_right_to_one_unit_in_the_last_place(seed, scale):
+def test_exp_is_accurate_to_one_unit_in_the_last_place(seed, scale):
     values = np.random.default_rng(seed).uniform(0, scale, 20_000)
     expected = np.exp(-values.astype(np.longdouble))
     error = np.abs(exp_of(values) - expected) / expected
     assert float(error.max()) <= EPS
 
 
-def test_exp_of_zero_is_one_and_of_the_far_is_zero():
+def test_exp_of_zero_is_one_and_of_large_values_zero():
     values = exp_of([0.0, 1e-300, 1e-20, 709.0, 1e4, 1e308, np.inf])
     np.testing.assert_array_equal(values, [1, 1, 1, 0, 0, 0, 0])
 
 
-def test_exp_falls_monotonically_across_its_own_pieces():
+def test_exp_is_monotone():
     values = exp_of(np.linspace(0, 20 * np.log(2), 40_001))
     assert np.all(np.diff(values) < 0)
 
@@ -62,7 +63,7 @@ def tile_of_products(seed, n_features):
 
 @pytest.mark.parametrize("n_features", [4, 12])
 @pytest.mark.parametrize("seed", range(3))
-def test_plain_loops_equal_the_compiled_ones(seed, n_features):
+def test_numpy_loops_equal_the_compiled_ones(seed, n_features):
     points, tile, row_norms, norms = tile_of_products(seed, n_features)
     found = []
     for loops in (kernels, plain):
@@ -77,7 +78,33 @@ def test_plain_loops_equal_the_compiled_ones(seed, n_features):
     assert 0 < found[0][3][1] < tile.size
 
 
-def test_plain_loops_take_points_out_of_sight(recwarn):
+def test_numpy_tallies_equal_the_compiled_ones():
+    points, tile, row_norms, norms = tile_of_products(0, 12)
+    starts = np.arange(50)
+    windows, bracket = (starts, starts + 200), (12.0, 30.0)
+    found = []
+    for loops in (kernels, plain):
+        bins, halves = np.zeros((2, 64), dtype=np.int64), np.zeros((2, 50), dtype=np.int64)
+        below = (
+            loops.tally_windows(
+                points[:50], points.T.copy(), windows, bracket, 24.0, bins[0], halves[0]
+            ),
+            loops.tally_products(tile.copy(), row_norms, norms, bracket, 24.0, bins[1], halves[1]),
+        )
+        found.append((below, bins, halves))
+    for compiled, by_numpy in zip(*found, strict=True):
+        np.testing.assert_array_equal(by_numpy, compiled)
+    assert bins.sum() > 0
+
+
+def test_loops_have_the_same_signatures():
+    for name, function in inspect.getmembers(plain, inspect.isfunction):
+        if not name.startswith("_") and name != "cdist":
+            compiled = getattr(kernels, name).py_func
+            assert inspect.signature(compiled) == inspect.signature(function)
+
+
+def test_numpy_loops_handle_overflow_silently(recwarn):
     tile = np.array([[-1e300, 0.0]])
     plain.gaussian_from_products(tile, np.zeros(1), np.zeros(2), 1e20)
     np.testing.assert_array_equal(tile, [[0.0, 1.0]])
@@ -96,7 +123,7 @@ def test_few_points_need_no_numba(n_rows, loaded):
     assert found.stdout == f"{loaded}\n", found.stderr
 
 
-def test_many_threads_may_call_the_loops_at_once():
+def test_loops_are_thread_safe():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(600, 4))
     expected = -0.5 * cdist(points, points, "sqeuclidean")
@@ -117,7 +144,7 @@ def test_many_threads_may_call_the_loops_at_once():
 
 
 @pytest.mark.usefixtures("two_blas_threads")
-def test_one_switch_rules_blas_and_the_loops():
+def test_blas_limit_applies_to_the_loops():
     assert thread_count() == 2
     with threadpool_limits(1):
         assert thread_count() == 1
@@ -138,7 +165,7 @@ def test_importing_the_operators_does_not_import_numba():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_loops_run_where_nothing_can_be_written():
+def test_loops_run_on_a_read_only_installation():
     program = """
 from numba.core import caching
 caching.CacheImpl._locator_classes = []  # as in a read-only installation without a home

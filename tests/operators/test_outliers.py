@@ -1,4 +1,4 @@
-"""`robust=True`: gross outliers no longer dominate, and clean data keeps its rows."""
+"""`robust=True` drops gross outliers, and no rows of clean data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_outliers_move_les_by_less_than_2_and_dimension_still_shows(seed):
         assert les(signature, other) >= 0.8 * les(reference, other), name
 
 
-def test_without_robust_the_same_outliers_do_dominate():
+def test_outliers_dominate_without_robust():
     clean = torus2(torus_angles(N, 2, rng=0))
     dirty = np.vstack([clean[:-10], scattered(100, 0.01)(np.random.default_rng(0))])
     assert ua.distance(clean, dirty) > 20
@@ -67,19 +67,19 @@ def test_clean_cells_keep_their_rows(day, cytotree):
     assert outlying_rows(cytotree(day)).mean() <= 0.005
 
 
-def test_rows_set_aside_are_named_in_the_stats():
+def test_dropped_rows_are_in_the_stats():
     clean = torus2(torus_angles(300, 2, rng=0))
     dirty = np.insert(clean, 7, [500.0, 0.0, 0.0], axis=0)
     assert ua.signature(dirty, n_eigenvalues=50, robust=True).stats["rows_set_aside"] == [7]
 
 
-def test_few_rows_and_duplicates_are_left_alone():
+def test_few_rows_and_duplicates_are_kept():
     assert not outlying_rows(np.array([[0.0], [1.0], [1e6]])).any()
     mostly_equal = np.vstack([np.zeros((60, 2)), np.random.default_rng(0).normal(size=(40, 2))])
     assert not outlying_rows(mostly_equal).any()
 
 
-def test_robust_refuses_what_it_cannot_judge():
+def test_robust_raises_for_other_kinds_and_metrics():
     distances = ua.Dataset(np.ones((30, 30)) - np.eye(30), kind="distances")
     with pytest.raises(InputError, match=r"robust=True works on points; the dataset is 'dist"):
         ua.signature(distances, robust=True, n_eigenvalues=5)
@@ -97,7 +97,7 @@ def test_signatures_with_and_without_robust_are_not_compared():
 
 
 @pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
-def test_where_the_points_lie_does_not_matter(offset):
+def test_offset_does_not_change_the_outliers(offset):
     torus = torus2(torus_angles(500, rng=0)) + offset
     assert not outlying_rows(torus).any()
     far = np.vstack([torus, 1e9 + np.random.default_rng(0).normal(size=(10, 3))])

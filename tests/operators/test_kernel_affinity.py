@@ -1,4 +1,4 @@
-"""The Gaussian affinity: dense = tiled = SciPy, in little memory."""
+"""The Gaussian affinity in memory: dense = tiled = SciPy, in little memory."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -66,7 +66,7 @@ def test_matrix_is_symmetric_with_a_diagonal_of_ones_to_the_last_bit(kind, stora
     np.testing.assert_array_equal(rows[[0, 1], [4, 900]], 1.0)
 
 
-def test_what_all_points_share_costs_no_digits():
+def test_common_offset_causes_no_cancellation():
     rng = np.random.default_rng(0)
     small = rng.normal(size=(200, 20))
     far = (small + 2.0**20) - 2.0**20  # the points that the shift leaves, exactly
@@ -99,7 +99,7 @@ def test_dense_storage_evaluates_once_and_tiled_in_every_product():
 def test_tiled_product_needs_no_matrix(n_features):
     n_samples = 12_000  # the matrix would take 1.15 GB
     points = np.random.default_rng(0).normal(size=(n_samples, n_features))
-    KernelAffinity(points[:50], Gaussian(10.0)) @ np.ones(50)  # compiling is not what is measured
+    KernelAffinity(points[:50], Gaussian(10.0)) @ np.ones(50)  # compile first
     operator = DiffusionOperator(KernelAffinity(points, Gaussian(10.0), storage="tiled"))
     tracemalloc.start()
     product = operator @ np.ones((n_samples, 3))
@@ -109,7 +109,7 @@ def test_tiled_product_needs_no_matrix(n_features):
     assert peak < 60e6
 
 
-def test_sparse_points_are_never_filled_in_whole():
+def test_sparse_points_are_filled_in_by_tiles():
     points = sparse.random_array((4000, 5000), density=0.02, format="csr", rng=0)
     affinity = KernelAffinity(points, Gaussian(30.0), storage="tiled")
     tracemalloc.start()
@@ -119,7 +119,7 @@ def test_sparse_points_are_never_filled_in_whole():
     assert peak < 0.9 * 8 * 4000 * 5000
 
 
-def test_threads_that_share_an_operator_agree():
+def test_operator_is_thread_safe():
     points = np.random.default_rng(0).normal(size=(1500, 12))
     affinity = KernelAffinity(points, Gaussian(20.0), storage="tiled")
     block = np.random.default_rng(1).normal(size=(1500, 4))
@@ -142,14 +142,14 @@ def test_memory_limit_decides_the_storage():
     assert available_memory() > 1 << 20
 
 
-def test_unknown_storage_is_refused():
+def test_unknown_storage_raises():
     with pytest.raises(InputError, match=r"storage='tile' is not known. Did you mean 'tiled'"):
         KernelAffinity(np.eye(2), Gaussian(1.0), storage="tile")
 
 
 @pytest.mark.parametrize("far", [1e4, 1e6, 1e8])
 @pytest.mark.parametrize("kind", ["many features", "sparse", "very sparse"])
-def test_a_clump_far_away_costs_the_others_no_digits(kind, far):
+def test_far_clump_causes_no_cancellation(kind, far):
     # Inner products of points at 1e8 are off by 1, which is all there is between them.
     points = points_of(kind, 300, 1)
     lifted = np.zeros(points.shape)
@@ -169,7 +169,7 @@ def test_a_clump_far_away_costs_the_others_no_digits(kind, far):
 
 
 @pytest.mark.parametrize("kind", ["many features", "sparse", "very sparse"])
-def test_a_scale_far_below_the_distances_keeps_its_digits(kind):
+def test_small_scale_causes_no_cancellation(kind):
     points = points_of(kind, 200, 3)
     pairs = points + 1e-7 * np.ones(points.shape)
     points = np.vstack([points, pairs]) if kind == "many features" else sparse.vstack([points] * 2)

@@ -1,4 +1,4 @@
-"""Norms and distances of single rows, to the bit."""
+"""Norms and distances of rows, to the bit."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from unaligned.operators.pointcloud import squared_distances_of_pairs, squared_n
 
 @pytest.mark.parametrize("d", [1, 3, 16, 33, 1000, 4097, 9001])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_norm_of_a_row_does_not_depend_on_the_rows_beside_it(seed, d):
+def test_norm_of_a_row_does_not_depend_on_other_rows(seed, d):
     rows = np.random.default_rng(seed).normal(size=(30, d))
     together = squared_norms(rows)
     np.testing.assert_array_equal(together, np.concatenate([squared_norms(r[None]) for r in rows]))
@@ -17,7 +17,7 @@ def test_the_norm_of_a_row_does_not_depend_on_the_rows_beside_it(seed, d):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_sparse_pairs_filled_in_have_the_bits_of_dense_ones(seed):
+def test_sparse_and_dense_pairs_are_equal_to_the_bit(seed):
     rng = np.random.default_rng(seed)
     dense = rng.normal(size=(40, 50)) * (rng.random((40, 50)) < 0.3)
     first, second = rng.integers(40, size=(2, 500))
