@@ -232,15 +232,6 @@ class StreamedAffinity(PSDOperator):
 
     `landmarks` needs a sample and passes over the blocks, and those are cheap. Rows and
     products are available too; a product reads the source once per 1024 rows, O(N² d) in all.
-
-    Parameters
-    ----------
-    passes
-        Passes over the rows, which are finite.
-    kernel
-        The kernel with its scale σ².
-    sigma_squared_error
-        The standard error of σ².
     """
 
     def __init__(
