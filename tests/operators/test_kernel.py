@@ -19,7 +19,7 @@ from unaligned.operators.affinity import (
     distance_affinity,
     point_affinity,
 )
-from unaligned.operators.kernel import KERNELS, Gaussian, KernelSettings, Laplacian
+from unaligned.operators.kernel import KERNELS, Gaussian, Kernel, KernelSettings, Laplacian
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
 from unaligned.spectra.landmarks import Landmarks
@@ -77,6 +77,22 @@ def test_affinity_in_memory_equals_scipy(name, storage, kernel):
 def test_duplicates_have_a_laplacian_affinity_of_exactly_one(name):
     matrix = KernelAffinity(POINTS[name], Laplacian(80.0)).to_dense()
     np.testing.assert_array_equal(matrix[np.arange(10), np.arange(10, 20)], 1.0)
+
+
+class Cauchy(Kernel):
+    name, definite_metrics, smooth = "cauchy", (), True
+
+    def of_squared(self, squared):
+        squared /= self.sigma_squared
+        squared += 1.0
+        return np.reciprocal(squared, out=squared)
+
+
+@pytest.mark.parametrize("name", ["few features", "many features", "few points"])
+def test_new_kernel_needs_no_loop_of_its_own(name):
+    expected = 1.0 / (1.0 + cdist(POINTS[name], POINTS[name]) ** 2 / 80.0)
+    matrix = KernelAffinity(POINTS[name], Cauchy(80.0)).to_dense()
+    np.testing.assert_allclose(matrix, expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

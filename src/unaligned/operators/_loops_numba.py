@@ -110,6 +110,17 @@ def products_from_points(
 
 
 @njit(**_LOOP)
+def squared_from_products(
+    tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray
+) -> None:
+    """Turn inner products xᵢ·xⱼ into ‖xᵢ - xⱼ‖², in place."""
+    for i in range(tile.shape[0]):
+        row, norm = tile[i], row_norms[i]
+        for j in range(row.size):
+            row[j] = max(norm + column_norms[j] - 2.0 * row[j], 0.0)
+
+
+@njit(**_LOOP)
 def gaussian_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
 ) -> None:
@@ -234,12 +245,10 @@ def tally_products(
     halves: IndexArray,
 ) -> int:
     """Tally the squared distances of a tile of inner products, which is overwritten."""
+    squared_from_products(tile, row_norms, column_norms)
     found = np.empty(tile.shape[1] + 1)
     n_below = 0
     for i in range(tile.shape[0]):
-        row, norm = tile[i], row_norms[i]
-        for j in range(row.size):
-            row[j] = max(norm + column_norms[j] - 2.0 * row[j], 0.0)
-        below, halves[i] = _tally(row, bracket, middle, found, bins)
+        below, halves[i] = _tally(tile[i], bracket, middle, found, bins)
         n_below += below
     return n_below

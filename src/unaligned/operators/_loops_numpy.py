@@ -20,7 +20,7 @@ def gaussian_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
 ) -> None:
     """Turn inner products xᵢ·xⱼ into exp(-rate · ‖xᵢ - xⱼ‖²), in place."""
-    _squared_from_products(tile, row_norms, column_norms)
+    squared_from_products(tile, row_norms, column_norms)
     with np.errstate(over="ignore"):  # an infinite distance: the affinity is 0
         tile *= -rate
     np.exp(tile, out=tile)
@@ -30,7 +30,7 @@ def laplacian_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
 ) -> None:
     """Turn inner products xᵢ·xⱼ into exp(-√rate · ‖xᵢ - xⱼ‖), in place."""
-    _squared_from_products(tile, row_norms, column_norms)
+    squared_from_products(tile, row_norms, column_norms)
     with np.errstate(over="ignore"):
         tile *= rate
     np.sqrt(tile, out=tile)
@@ -51,7 +51,7 @@ def collect_from_products(
     Row i counts from column i + `shift` on. Returns the number of values below the bracket and
     within it; the latter are the first in `found`.
     """
-    _squared_from_products(tile, row_norms, column_norms)
+    squared_from_products(tile, row_norms, column_norms)
     values = tile[~np.tri(tile.shape[0], tile.shape[1], k=shift - 1, dtype=bool)]
     low, high = bracket
     inside = values[(values >= low) & (values <= high)]
@@ -86,7 +86,7 @@ def tally_products(
     halves: IndexArray,
 ) -> int:
     """Tally the squared distances of a tile of inner products, which is overwritten."""
-    _squared_from_products(tile, row_norms, column_norms)
+    squared_from_products(tile, row_norms, column_norms)
     return _tally(tile, bracket, middle, bins, halves)
 
 
@@ -106,9 +106,10 @@ def _tally(
     return int(np.count_nonzero(squared < low))
 
 
-def _squared_from_products(
+def squared_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray
 ) -> None:
+    """Turn inner products xᵢ·xⱼ into ‖xᵢ - xⱼ‖², in place."""
     tile *= -2.0
     tile += row_norms[:, None] + column_norms
     np.maximum(tile, 0.0, out=tile)
