@@ -1,4 +1,4 @@
-"""Signatures kept in one file, searched, and safe with whatever happens to the file."""
+"""Store: add, search, export, concurrency, damaged files."""
 
 import json
 import multiprocessing
@@ -42,7 +42,7 @@ def store(tmp_path):
     return store
 
 
-def test_a_signature_comes_back_as_it_was(store):
+def test_get_returns_an_equal_signature(store):
     kept, back = described(4), store.get("cloud 4")
     for name in ("values", "eigenvalues", "error_bound"):
         assert np.array_equal(getattr(back, name), getattr(kept, name))
@@ -68,13 +68,13 @@ def test_names_tags_length_and_membership(store):
     assert repr(store).endswith("references.db', 6 signatures)")
 
 
-def test_a_signature_by_its_name(store):
+def test_getitem_equals_get(store):
     assert np.array_equal(store["cloud 4"].values, store.get("cloud 4").values)
     with pytest.raises(InputError, match=r"no signature 'cloud 44'. Did you mean 'cloud 4"):
         store["cloud 44"]
 
 
-def test_a_frame_shows_what_is_known_of_each(store):
+def test_to_frame(store):
     frame = store.to_frame()
     assert list(frame.index) == store.names()
     assert frame.loc["cloud 4", ["n_samples", "n_features", "n_eigenvalues"]].tolist() == [
@@ -90,20 +90,20 @@ def test_a_frame_shows_what_is_known_of_each(store):
     assert store.to_frame({"odd": 2}).empty
 
 
-def test_tags_of_any_text_are_found_again(store):
+def test_tags_may_contain_any_text(store):
     odd = {'it\'s "odd" $.x': "ä 'q' %"}
     store.tag("cloud 0", odd)
     assert store.names(odd) == ["cloud 0"]
     assert store.names({"half": "first", **odd}) == ["cloud 0"]
 
 
-def test_the_same_again_is_no_change_but_for_tags(store):
+def test_adding_the_same_signature_again_only_adds_tags(store):
     assert store.add(described(2), tags={"again": "yes"}) is False
     assert len(store) == 6
     assert store.records({"again": "yes"})[0].tags["half"] == "first"
 
 
-def test_another_thing_under_a_name_is_refused_or_replaces(store):
+def test_another_signature_of_the_same_name_needs_replace(store):
     other = described(77, name="cloud 2")
     with pytest.raises(InputError, match=r"'cloud 2' is in the store .* its data.*replace"):
         store.add(other)
@@ -124,7 +124,7 @@ def test_another_thing_under_a_name_is_refused_or_replaces(store):
         ({"preprocess": ["standardize"]}, r"preprocess: \('standardize',\), here \(\)"),
     ],
 )
-def test_another_recipe_is_refused_with_what_differs(store, options, told):
+def test_another_recipe_is_an_error_that_names_the_difference(store, options, told):
     odd = described(9, **options)
     with pytest.raises(
         RecipeMismatchError, match=f"'cloud 9' cannot be added to this store.*{told}"
@@ -135,7 +135,7 @@ def test_another_recipe_is_refused_with_what_differs(store, options, told):
     assert len(store) == 6
 
 
-def test_the_only_signature_may_be_replaced_by_one_of_another_recipe(tmp_path):
+def test_only_signature_can_be_replaced_by_one_of_another_recipe(tmp_path):
     store = ua.Store(tmp_path / "one.db")
     assert store.options == {}
     assert store.recipe is None
@@ -144,13 +144,13 @@ def test_the_only_signature_may_be_replaced_by_one_of_another_recipe(tmp_path):
     assert store.recipe.gamma == 1e-4
 
 
-def test_options_make_signatures_that_fit(store):
+def test_options_give_signatures_of_the_same_recipe(store):
     assert store.recipe == described(0).recipe
     assert store.add(ua.signature(cloud(50, n_features=9), **store.options), name="wider")
 
 
 @pytest.mark.parametrize("kind", ["distances", "affinity", "spd"])
-def test_options_fit_kinds_without_points_too(tmp_path, kind):
+def test_options_of_other_kinds_than_points(tmp_path, kind):
     store = ua.Store(tmp_path / f"{kind}.db")
     apart = np.linalg.norm(cloud(0)[:, None] - cloud(0), axis=2)
     matrix = apart if kind == "distances" else np.exp(-(apart**2))
@@ -159,7 +159,7 @@ def test_options_fit_kinds_without_points_too(tmp_path, kind):
     assert store.nearest(data)[0].distance == 0
 
 
-def test_what_is_no_signature_or_has_no_name_is_refused(store):
+def test_add_rejects_other_types_and_missing_names(store):
     with pytest.raises(InputTypeError, match=r"keeps signatures, not ndarray of shape \(60, 3\)"):
         store.add(cloud(0))
     with pytest.raises(InputError, match="needs a name"):
@@ -168,7 +168,7 @@ def test_what_is_no_signature_or_has_no_name_is_refused(store):
         store.add(described(9), tags="liver")
 
 
-def test_removing(store):
+def test_remove_is_all_or_none(store):
     store.remove("cloud 0", "cloud 3")
     assert store.names() == ["cloud 1", "cloud 2", "cloud 4", "cloud 5"]
     with pytest.raises(InputError, match=r"no signature 'cloud 0'. Did you mean 'cloud"):
@@ -177,7 +177,7 @@ def test_removing(store):
     assert len(store.nearest(described(3), k=99)) == 4
 
 
-def test_a_failed_batch_leaves_nothing(store):
+def test_extend_is_all_or_none(store):
     with pytest.raises(RecipeMismatchError, match="gamma"):
         store.extend([described(20), described(21, gamma=1.0)])
     assert "cloud 20" not in store
@@ -194,7 +194,7 @@ def test_nearest_equals_brute_force(store, seed):
     assert found[0].error_bound == bound
 
 
-def test_nearest_of_many_scans_by_blocks(tmp_path):
+def test_nearest_of_several_blocks(tmp_path):
     rng = np.random.default_rng(0)
     first = described(0)
     store = ua.Store(tmp_path / "many.db")
@@ -229,7 +229,7 @@ def test_neighbours_tell_their_rows(store):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_another_size_is_warned_of_and_can_be_brought_in_line(tmp_path, seed):
+def test_different_size_warns_and_subsample_corrects_it(tmp_path, seed):
     store = ua.Store(tmp_path / "months.db")
     for other in range(6):
         store.add(ua.signature(cloud(other, 6), n_eigenvalues=50), name=f"month {other}")
@@ -248,8 +248,8 @@ def test_another_size_is_warned_of_and_can_be_brought_in_line(tmp_path, seed):
     assert drawn < raw / 2
 
 
-def test_the_size_that_is_farthest_is_warned_of(store):
-    """The nearest one may be so for its size; it must not hide those that are of another."""
+def test_size_warning_names_the_most_different_size(store):
+    """The nearest reference may have the same size; the warning is about the others."""
     store.add(ua.signature(cloud(7, n_samples=600), n_eigenvalues=K), name="large")
     with pytest.warns(SampleSizeWarning, match="'cloud 0' has 60 rows"):
         assert store.nearest(cloud(8, n_samples=600), k=1)[0].name == "large"
@@ -257,7 +257,7 @@ def test_the_size_that_is_farthest_is_warned_of(store):
     store.nearest(cloud(8, n_samples=600), k=1, tags={"half": "neither"})
 
 
-def test_sizes_that_cannot_be_drawn_are_refused(store):
+def test_invalid_subsample_sizes_are_errors(store):
     with pytest.raises(InputError, match=r"smallest reference has, 'cloud 0' with 60; .* has 30"):
         store.nearest(cloud(3, n_samples=30), subsample="common")
     with pytest.raises(InputError, match=r"subsample=99 is more than dataset 'new data' has, 60"):
@@ -270,17 +270,17 @@ def test_sizes_that_cannot_be_drawn_are_refused(store):
         store.nearest(cloud(3), subsample=11)
 
 
-def test_too_few_rows_for_the_store_are_refused_with_a_remedy_that_there_is(store):
+def test_too_few_rows_for_the_store_are_an_error(store):
     told = r"have K=12, which needs 12 rows; dataset 'new data' has 10\. .*describe -K 10"
     with pytest.raises(InputError, match=told):
         store.nearest(cloud(3, n_samples=10))
 
 
-def test_a_column_too_few_is_warned_of_where_all_references_have_it(store):
+def test_missing_column_warns_if_all_references_have_it(store):
     with pytest.warns(DataWarning, match=r"has 2 columns, and all 6 references have 3\."):
         store.nearest(cloud(3, n_features=2))
     store.add(ua.signature(cloud(9, n_features=5), n_eigenvalues=K), name="wider")
-    store.nearest(cloud(3, n_features=2))  # a store of anything: nothing to hold it against
+    store.nearest(cloud(3, n_features=2))  # references of different width: no warning
 
 
 @pytest.mark.parametrize("how", ["mean", "min", "max"])
@@ -302,7 +302,7 @@ def test_groups_are_ranked_by_their_aggregate(store, how):
     assert (len(everything), everything[0].n_references) == (1, 6)
 
 
-def test_groups_that_make_no_sense_are_refused(store):
+def test_invalid_groups_are_errors(store):
     with pytest.raises(InputError, match="needs aggregate="):
         store.nearest(cloud(0), by="half")
     with pytest.raises(InputError, match="'organ' forms no groups"):
@@ -311,7 +311,7 @@ def test_groups_that_make_no_sense_are_refused(store):
         store.nearest(cloud(0), aggregate="meen")
 
 
-def test_an_empty_store_says_how_to_fill_it(tmp_path):
+def test_nearest_in_an_empty_store_is_an_error(tmp_path):
     store = ua.Store(tmp_path / "empty.db")
     with pytest.raises(InputError, match=r"The store is empty. Add signatures"):
         store.nearest(described(0))
@@ -337,7 +337,7 @@ def test_export_to_every_format(store, tmp_path):
         store.export(tmp_path / "out.txt")
 
 
-def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path):
+def test_other_files_are_errors_and_not_changed(tmp_path):
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE mine (x)")
@@ -362,7 +362,7 @@ def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.9, 0.999])
-def test_a_truncated_store_is_refused_and_left_alone(store, tmp_path, share):
+def test_truncated_store_is_an_error_and_not_changed(store, tmp_path, share):
     whole = store.path.read_bytes()
     broken = tmp_path / "broken.db"
     broken.write_bytes(whole[: int(share * len(whole))])
@@ -380,7 +380,7 @@ def test_damaged_rows_are_named(store):
         store.get("cloud 1")
 
 
-def test_a_newer_version_is_refused(store):
+def test_newer_version_is_an_error(store):
     with sqlite3.connect(store.path) as db:
         db.execute(f"PRAGMA user_version = {_file.VERSION + 1}")
     db.close()
@@ -414,7 +414,7 @@ def as_version_1(path, old):
     db.close()
 
 
-def test_an_older_version_is_brought_up_to_date(store, tmp_path):
+def test_older_version_is_upgraded(store, tmp_path):
     old = tmp_path / "old.db"
     as_version_1(store.path, old)
     migrated = ua.Store(old)
@@ -426,7 +426,7 @@ def test_an_older_version_is_brought_up_to_date(store, tmp_path):
     assert len(ua.Store(old)) == 6
 
 
-def test_a_migration_that_fails_leaves_the_old_version(store, tmp_path, monkeypatch):
+def test_failed_upgrade_leaves_the_old_version(store, tmp_path, monkeypatch):
     old = tmp_path / "old.db"
     as_version_1(store.path, old)
     monkeypatch.setattr(_file, "_FROM_1_TO_2", (*_file._FROM_1_TO_2, "SELECT nonsense"))
@@ -444,7 +444,7 @@ def write_some(path, numbers):
         store.nearest(first, k=1)
 
 
-def test_several_processes_write_and_read_at_once(tmp_path):
+def test_processes_write_and_read_concurrently(tmp_path):
     path = tmp_path / "shared.db"
     context = multiprocessing.get_context("spawn")
     workers = [
@@ -459,7 +459,7 @@ def test_several_processes_write_and_read_at_once(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["shared.db"], "one file, nothing beside it"
 
 
-def test_a_store_that_another_holds_says_so(store, monkeypatch):
+def test_locked_store_is_an_error(store, monkeypatch):
     monkeypatch.setattr(_file, "_TIMEOUT", 0.05)
     holder = sqlite3.connect(store.path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -469,7 +469,7 @@ def test_a_store_that_another_holds_says_so(store, monkeypatch):
     assert store.add(described(40))
 
 
-def test_a_store_can_be_copied_and_read_where_nothing_may_be_written(store, tmp_path):
+def test_store_in_a_read_only_folder(store, tmp_path):
     folder = tmp_path / "read only"
     folder.mkdir()
     copy = folder / "copy.db"
@@ -482,6 +482,6 @@ def test_a_store_can_be_copied_and_read_where_nothing_may_be_written(store, tmp_
         folder.chmod(0o755)
 
 
-def test_it_works_in_a_with_statement(store):
+def test_with_statement(store):
     with ua.Store(store.path) as same:
         assert len(same) == 6

@@ -1,4 +1,4 @@
-"""The program in this process, and files as users have them."""
+"""Run the program in this process or another, and write files for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unaligned import cli
 
 
 def write_files(folder):
-    """Write small files of the names that help pages and README speak of."""
+    """Write small files with the names in help pages and README."""
     rng = np.random.default_rng(0)
     np.save(folder / "cells.npy", rng.normal(size=(90, 5)))
     np.save(folder / "model.npy", rng.normal(size=(70, 3)))
@@ -41,7 +41,7 @@ def run_arguments(arguments):
 
 
 def start(arguments, **pipes):
-    """Start the program as a process that hears Ctrl-C, even where the tests were told not to."""
+    """Start the program as a process that handles Ctrl-C, even if the tests ignore it."""
     return subprocess.Popen(
         [sys.executable, "-m", "unaligned", *arguments],
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -56,7 +56,7 @@ def done(command):
     return found.stdout
 
 
-def refused(command, code=2):
+def fails(command, code=2):
     """Run a command that must fail without output, and return its one message."""
     found = run(command)
     assert found.exit_code == code, (found.exit_code, found.stdout, found.stderr)

@@ -32,7 +32,7 @@ def raising(error):
 def warning_then_stopping(**_):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.warn("not so accurate", AccuracyWarning, stacklevel=1)
+        warnings.warn("less accurate than asked for", AccuracyWarning, stacklevel=1)
     raise NotApplicableError("stopped")
 
 
@@ -63,16 +63,16 @@ def test_help_at_80_columns_cuts_no_words(monkeypatch, command):
     assert "…" not in run(command, "--help").stdout
 
 
-def test_the_cache_is_shown_and_emptied(files):
+def test_cache_info_and_clear(files):
     assert json.loads(run("cache", "info", "--json").stdout)["n_signatures"] == 0
     run("compare", "cells.npy", "model.npy")
     shown = run("cache", "info").stdout
     assert shown.startswith(f"{files / 'cache'}: 2 signatures, ")
     assert run("cache", "clear", "--keep", "1 GB").stderr == "Removed: 0 signatures. Left: 2.\n"
     assert run("cache", "clear").stderr == "Removed: 2 signatures. Left: 0.\n"
-    refused = run("cache", "clear", "--keep", "much")
-    assert refused.exit_code == 2
-    assert "--keep 'much' must be a size such as 100MB" in refused.stderr
+    failed = run("cache", "clear", "--keep", "much")
+    assert failed.exit_code == 2
+    assert "--keep 'much' must be a size such as 100MB" in failed.stderr
 
 
 def test_distances_lists_every_distance():
@@ -112,13 +112,13 @@ def test_reproduce_prints_verdicts_and_files(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_reproduce_folds_its_sentences_into_a_file_too(tmp_path):
+def test_reproduce_wraps_lines_when_piped(tmp_path):
     found = run("reproduce", "tori", "--out", str(tmp_path / "out"), "--only", "les,imd")
     table = found.stdout.split("Written:")[0]
     assert 100 < max(map(len, table.splitlines())) <= 120
 
 
-def test_reproduce_refuses_a_folder_without_a_name(tmp_path, monkeypatch):
+def test_reproduce_rejects_an_empty_output_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = run("reproduce", "tori", "--out", "")
     assert found.exit_code == 2
@@ -127,7 +127,7 @@ def test_reproduce_refuses_a_folder_without_a_name(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_methods_can_be_picked_and_left_out(tmp_path):
+def test_reproduce_only_and_without_select_methods(tmp_path):
     found = run("reproduce", "tori", "--out", str(tmp_path), "--without", "gromov-wasserstein,imd")
     assert found.exit_code == 0, found.stderr
     table = (tmp_path / "trials.csv").read_text()
@@ -141,7 +141,7 @@ def test_methods_can_be_picked_and_left_out(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_quick_and_full_have_folders_of_their_own(tmp_path, monkeypatch):
+def test_reproduce_quick_and_full_write_to_different_folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("reproduce", "tori", "--only", "les")
     run("reproduce", "tori", "--full", "--only", "les")
@@ -153,7 +153,7 @@ def test_help_names_every_experiment():
 
 
 @pytest.mark.usefixtures("tiny")
-def test_full_quick_and_trials_say_how_many(tmp_path):
+def test_reproduce_options_set_the_number_of_trials(tmp_path):
     def trials(*options):
         found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "les", *options)
         assert found.exit_code == 0, found.stderr
@@ -164,7 +164,7 @@ def test_full_quick_and_trials_say_how_many(tmp_path):
     assert "n_trials = 3" in trials("--trials", "3")
 
 
-def test_an_unknown_experiment_exits_with_2_and_a_remedy():
+def test_unknown_experiment_exits_with_2_and_a_suggestion():
     found = run("reproduce", "torri")
     assert found.exit_code == 2
     assert found.stdout == ""
@@ -173,20 +173,20 @@ def test_an_unknown_experiment_exits_with_2_and_a_remedy():
 
 
 @pytest.mark.usefixtures("tiny")
-def test_other_settings_in_the_same_folder_exit_with_2(tmp_path):
+def test_reproduce_with_other_settings_in_the_same_folder_exits_with_2(tmp_path):
     run("reproduce", "tori", "--out", str(tmp_path))
     found = run("reproduce", "tori", "--out", str(tmp_path), "--seed", "3")
     assert found.exit_code == 2
     assert "seed: 0 there, 3 now" in found.stderr
 
 
-def test_a_wrong_number_exits_with_2():
+def test_invalid_number_exits_with_2():
     found = run("reproduce", "tori", "--trials", "0")
     assert found.exit_code == 2
     assert "--trials" in found.stderr
 
 
-def test_an_error_of_the_computation_exits_with_1(monkeypatch):
+def test_failed_computation_exits_with_1(monkeypatch):
     monkeypatch.setattr(
         "unaligned.experiments.digits.run_demo", raising(NotApplicableError("no."))
     )
@@ -194,13 +194,13 @@ def test_an_error_of_the_computation_exits_with_1(monkeypatch):
     assert (found.exit_code, found.stderr) == (1, "Error: no.\n")
 
 
-def test_ctrl_c_exits_with_130_and_says_so(monkeypatch):
+def test_ctrl_c_exits_with_130(monkeypatch):
     monkeypatch.setattr("unaligned.experiments.digits.run_demo", raising(KeyboardInterrupt()))
     found = run("demo")
     assert (found.exit_code, found.stderr) == (130, "Stopped by Ctrl-C.\n")
 
 
-def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
+def test_ctrl_c_message_says_how_to_continue(monkeypatch, tmp_path):
     def stopped(*_, **__):
         raise KeyboardInterrupt("Stopped by Ctrl-C while tori: 3 of 9 done.")
 
@@ -216,10 +216,10 @@ def test_ctrl_c_says_how_to_go_on_where_that_is_possible(monkeypatch, tmp_path):
 def test_warnings_are_one_line_on_stderr(monkeypatch):
     monkeypatch.setattr("unaligned.experiments.digits.run_demo", warning_then_stopping)
     found = run("demo")
-    assert found.stderr.splitlines()[0] == "Warning: not so accurate"
+    assert found.stderr.splitlines()[0] == "Warning: less accurate than asked for"
 
 
-def test_the_command_runs_as_a_program_without_colour_and_quickly_imports():
+def test_help_imports_nothing_heavy_and_prints_no_colour():
     code = (
         "import sys; from unaligned.cli import main\n"
         "heavy = {'numpy', 'scipy', 'pandas', 'matplotlib', 'sklearn'} & set(sys.modules)\n"
@@ -238,7 +238,7 @@ def test_the_command_runs_as_a_program_without_colour_and_quickly_imports():
     assert "\x1b[3" not in found.stdout
 
 
-def test_looking_at_stores_and_caches_imports_nothing_that_computes(files):
+def test_list_and_cache_info_import_nothing_heavy(files):
     run("describe", "cells.npy", "--store", "refs.db")
     code = (
         "import sys; from unaligned.cli import app\n"
@@ -252,7 +252,7 @@ def test_looking_at_stores_and_caches_imports_nothing_that_computes(files):
         assert found.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_bad_command_of_the_program_leaves_no_traceback():
+def test_bad_argument_prints_no_traceback():
     code = "from unaligned.cli import main; main()"
     found = subprocess.run(
         [sys.executable, "-c", code, "reproduce", "nothing"], capture_output=True, text=True
@@ -262,7 +262,7 @@ def test_a_bad_command_of_the_program_leaves_no_traceback():
     assert "Choose one of: tori, scaling" in found.stderr
 
 
-def test_a_full_disk_is_one_line(monkeypatch):
+def test_full_disk_is_reported_in_one_line(monkeypatch):
     error = OSError(28, "No space left on device")
     monkeypatch.setattr("unaligned.experiments.digits.run_demo", raising(error))
     result = run("demo")
@@ -270,7 +270,7 @@ def test_a_full_disk_is_one_line(monkeypatch):
     assert result.stderr == "Error: [Errno 28] No space left on device.\n"
 
 
-def test_a_full_disk_is_no_bad_input(monkeypatch):
+def test_full_disk_exits_with_1(monkeypatch):
     error = FileError("Cannot write 'x': No space left on device.")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr("unaligned.experiments.digits.run_demo", raising(error))
@@ -288,7 +288,7 @@ def test_a_full_disk_is_no_bad_input(monkeypatch):
         ("unaligned reproduce to", ["topology", "tori"]),
     ],
 )
-def test_the_shell_can_complete(typed, offered):
+def test_shell_completion(typed, offered):
     words = typed.split()
     asked = {
         "_UNALIGNED_COMPLETE": "complete_bash",
@@ -305,7 +305,7 @@ def test_the_shell_can_complete(typed, offered):
     assert sorted(found.stdout.split()) == offered, found.stderr
 
 
-def test_completion_can_be_shown(monkeypatch):
+def test_show_completion(monkeypatch):
     # The shell is named: which one runs the tests, if any, is not known.
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     assert "_UNALIGNED_COMPLETE" in run("--show-completion", "bash").stdout

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from program import done, parsed, refused, run, start
+from program import done, fails, parsed, run, start
 from rich.console import Console
 
 import unaligned as ua
@@ -23,7 +23,7 @@ def loaded(*names):
     return {name: np.load(f"{name}.npy") for name in names}
 
 
-def test_the_distances_are_those_of_python():
+def test_compare_equals_python():
     found = parsed("compare cells.npy model.npy new.npy -K 30")
     expected = ua.compare(loaded("cells", "model", "new"), n_eigenvalues=30)
     assert found["names"] == found["reference_names"] == ["cells", "model", "new"]
@@ -52,10 +52,10 @@ def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
     assert f"{distances['cells', 'model']:.4g}" in found.stdout
 
 
-def test_columns_in_another_order_are_refused_with_what_to_type(files):
+def test_columns_in_another_order_are_an_error_that_names_the_flag(files):
     (files / "first.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
     (files / "second.csv").write_text("y,x\n2,1\n4,3\n7,5\n")
-    told = refused("compare first.csv second.csv --distance mmd", code=1)
+    told = fails("compare first.csv second.csv --distance mmd", code=1)
     assert "dataset 'first' has 'x' as column 0 where dataset 'second' has 'y'" in told
     assert "into one order, as --columns does where a table is read from a file" in told
     found = parsed("compare first.csv second.csv --distance mmd --columns x,y")
@@ -71,12 +71,12 @@ def test_against_takes_files_up_to_the_next_option():
     assert same["reference_names"] == ["cells", "model"]
 
 
-def test_a_column_makes_datasets():
+def test_group_by_makes_a_dataset_of_each_value():
     found = parsed("compare table.csv --group-by day")
     assert found["names"] == ["0", "1", "2"]
 
 
-def test_one_file_need_not_be_named_and_several_are():
+def test_names_contain_the_file_if_there_are_several():
     assert parsed("compare arrays.npz")["names"] == ["first", "second"]
     whole = ["arrays:first", "arrays:second"]
     assert parsed("compare arrays.npz new.npy")["names"] == [*whole, "new"]
@@ -85,10 +85,10 @@ def test_one_file_need_not_be_named_and_several_are():
     assert [look["name"] for look in parsed("info table.csv --group-by day")] == ["0", "1", "2"]
 
 
-def test_a_folder_that_may_not_be_written_to_is_refused_first(files, monkeypatch):
+def test_unwritable_folder_is_an_error_before_anything_is_computed(files, monkeypatch):
     monkeypatch.setattr("unaligned.cli.options.os.access", lambda path, mode: False)
     for option in ("--out d.csv", "--plot d.png", "--report d.html"):
-        told = refused(f"compare cells.npy model.npy {option}")
+        told = fails(f"compare cells.npy model.npy {option}")
         assert "the folder '.' does not exist or is not writable" in told
     assert not (files / "cache").exists(), "nothing was computed"
 
@@ -112,7 +112,7 @@ def test_subsample_compares_at_one_size():
         assert np.array_equal(found["results"]["les"]["distances"], expected)
 
 
-def test_sizes_that_show_far_into_the_spectrum_are_told(files):
+def test_note_about_sizes_if_k_is_most_of_the_smaller_spectrum(files):
     rng = np.random.default_rng(0)
     for name, n in (("small", 40), ("large", 100)):
         np.save(files / f"{name}.npy", rng.normal(size=(n, 3)))
@@ -122,7 +122,7 @@ def test_sizes_that_show_far_into_the_spectrum_are_told(files):
         assert "Note" not in run(f"compare small.npy large.npy {quiet}").stderr
 
 
-def test_several_distances_share_options_and_get_a_file_each(files):
+def test_several_distances_share_options_and_write_a_file_each(files):
     given = "-d les -d netlsd,imd-diffusion --gamma 1e-6 --out d.csv"
     found = run(f"compare cells.npy model.npy {given}")
     assert found.exit_code == 0, found.stderr
@@ -132,7 +132,7 @@ def test_several_distances_share_options_and_get_a_file_each(files):
     assert not (files / "d.csv").exists()
 
 
-def test_a_distance_that_does_not_apply_says_why_and_the_others_go_on():
+def test_distance_that_does_not_apply_does_not_stop_the_others():
     found = run("compare cells.npy model.npy -d wasserstein -d les")
     assert found.exit_code == 1
     assert "needs the same features" in found.stderr
@@ -181,13 +181,13 @@ def test_all_outputs_are_written(files):
 def test_bad_input_is_one_message_and_exit_code_2(files, command, told):
     (files / "folder.csv").mkdir()
     before = sorted(files.iterdir())
-    message = refused(command)
+    message = fails(command)
     assert told in message
     assert message.count("\n") == 1
     assert [path for path in sorted(files.iterdir()) if path.name != "cache"] == before
 
 
-def test_files_of_one_name_keep_their_folders(files):
+def test_files_with_equal_names_are_named_with_their_folders(files):
     (files / "sub").mkdir()
     np.save(files / "sub" / "cells.npy", np.load("model.npy"))
     assert parsed("compare cells.npy sub/cells.npy")["names"] == ["cells.npy", "sub/cells.npy"]
@@ -196,7 +196,7 @@ def test_files_of_one_name_keep_their_folders(files):
     assert parsed("compare sub other")["names"] == ["sub/cells", "other/cells"]
 
 
-def test_patterns_are_expanded_where_no_shell_does(files):
+def test_glob_patterns_are_expanded(files):
     (files / "months").mkdir()
     rng = np.random.default_rng(3)
     for month in (1, 2, 10):
@@ -205,10 +205,10 @@ def test_patterns_are_expanded_where_no_shell_does(files):
     assert parsed("compare 'months/m*.npy'")["names"] == ["m1", "m2", "m10"]
     found = parsed("compare 'm[1].npy' --against 'months/m?.npy'")
     assert (found["names"], found["reference_names"]) == (["m[1]"], ["m1", "m2"])
-    told = refused("compare 'months/*.csv'")
+    told = fails("compare 'months/*.csv'")
     assert "No file matches 'months/*.csv'. Give 'months' to read all" in told
-    assert "No file matches 'mnths/*.npy'" in refused("info 'mnths/*.npy'")
-    assert "'months/m1.npy' is given twice" in refused("compare months/m1.npy 'months/*.npy'")
+    assert "No file matches 'mnths/*.npy'" in fails("info 'mnths/*.npy'")
+    assert "'months/m1.npy' is given twice" in fails("compare months/m1.npy 'months/*.npy'")
 
 
 def tags_in(path):
@@ -217,7 +217,7 @@ def tags_in(path):
     return {tag["name"]: tag["values"] for tag in data["tags"]}
 
 
-def test_the_report_has_the_title_and_tags_that_were_typed(files):
+def test_report_has_title_and_tags(files):
     given = "--group-by day --report page.html --title 'Three days'"
     done(f"compare table.csv {given} --tag hour=0,24,48 --tag site=A,,B")
     page = (files / "page.html").read_text(encoding="utf-8")
@@ -243,17 +243,17 @@ def test_the_report_has_the_title_and_tags_that_were_typed(files):
         ("--report p.html --tags typo.csv", "names 'O', which is not in the comparison"),
     ],
 )
-def test_tags_that_do_not_fit_are_refused_before_anything_is_computed(files, given, told):
+def test_invalid_tags_are_errors_before_anything_is_computed(files, given, told):
     (files / "twice.csv").write_text("name,hour\n1,2\n1,3\n")
     (files / "bare.csv").write_text("name\n1\n2\n")
     (files / "uneven.csv").write_text("name,hour\n1,2\n2,3,4\n")
     (files / "typo.csv").write_text("name,hour\nO,0\n1,24\n2,48\n")
-    assert told in refused(f"compare table.csv --group-by day {given}")
+    assert told in fails(f"compare table.csv --group-by day {given}")
     assert not (files / "cache").exists(), "nothing was computed"
 
 
 @pytest.mark.filterwarnings("default")
-def test_the_report_speaks_of_options_as_they_were_typed(files):
+def test_report_names_options_as_flags(files):
     np.save(files / "many.npy", np.random.default_rng(1).normal(size=(400, 5)))
     done("compare cells.npy many.npy --report page.html")
     page = (files / "page.html").read_text(encoding="utf-8")
@@ -261,8 +261,8 @@ def test_the_report_speaks_of_options_as_they_were_typed(files):
     assert "subsample=" not in page
 
 
-def test_names_are_printed_as_they_are(files):
-    """`:x:` would be a picture and `[b]` a style to the library that prints."""
+def test_names_are_printed_unchanged(files):
+    """Rich would print `:x:` as an emoji and `[b]` as a style."""
     np.savez(files / "a [b].npz", x=np.load("model.npy"), side=np.repeat(["l", "r"], 35))
     np.savez(files / "c.npz", x=np.load("model.npy") ** 2, side=np.repeat(["l", "r"], 35))
     for command in ("info", "compare"):
@@ -270,7 +270,7 @@ def test_names_are_printed_as_they_are(files):
         assert "a [b]:x:l " in printed
 
 
-def test_a_second_run_takes_signatures_from_the_cache_and_says_so():
+def test_second_run_reports_signatures_from_the_cache():
     first = run("compare cells.npy model.npy --json")
     assert "cache" not in first.stderr
     again = run("compare cells.npy model.npy new.npy -K 70 --json")
@@ -281,7 +281,7 @@ def test_a_second_run_takes_signatures_from_the_cache_and_says_so():
     assert (elsewhere.stdout, elsewhere.stderr) == (first.stdout, "")
 
 
-def test_a_cache_that_cannot_be_made_costs_only_a_warning(files, monkeypatch):
+def test_default_cache_that_cannot_be_created_is_a_warning(files, monkeypatch):
     monkeypatch.delenv("UNALIGNED_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(files / "cells.npy"))
     found = run("compare cells.npy model.npy")
@@ -290,7 +290,7 @@ def test_a_cache_that_cannot_be_made_costs_only_a_warning(files, monkeypatch):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
-def test_a_run_that_was_killed_goes_on_where_it_was(files, sent):
+def test_interrupted_run_continues(files, sent):
     rng = np.random.default_rng(1)
     names = [f"cloud{i}.npy" for i in range(12)]
     for name in names:
@@ -318,14 +318,14 @@ def test_a_run_that_was_killed_goes_on_where_it_was(files, sent):
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
-def test_a_reader_that_has_seen_enough_leaves_no_traceback():
+def test_closed_pipe_prints_no_traceback():
     command = f"{sys.executable} -m unaligned distances | head -n 1"
     found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "Distances" in found.stdout
     assert found.stderr == ""
 
 
-def test_a_pipe_that_knows_only_ascii_gets_what_it_can_show():
+def test_ascii_only_pipe():
     command = [sys.executable, "-m", "unaligned", "info", "cells.npy"]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     found = subprocess.run(command, capture_output=True, env=ascii_only, check=True)
@@ -333,7 +333,7 @@ def test_a_pipe_that_knows_only_ascii_gets_what_it_can_show():
     assert found.stderr == b""
 
 
-def test_colour_only_where_it_is_wanted(files):
+def test_no_colour_in_pipes(files):
     command = [sys.executable, "-m", "unaligned", "compare", "cells.npy", "model.npy"]
     plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     found = subprocess.run(command, capture_output=True, text=True, env=plain, check=True)
@@ -361,7 +361,7 @@ def test_info_estimates_time_and_memory():
     assert look["seconds"] > 0
 
 
-def test_info_of_data_without_geometry_names_the_problem():
+def test_info_of_degenerate_data_names_the_problem():
     np.save("flat.npy", np.ones((30, 2)))
     found = run("info flat.npy cells.npy --json")
     assert found.exit_code == 2
@@ -374,7 +374,7 @@ def test_info_of_data_without_geometry_names_the_problem():
     assert "cells" in printed
 
 
-def test_info_shows_the_others_where_a_file_cannot_be_read(files):
+def test_info_shows_other_files_if_one_cannot_be_read(files):
     (files / "header.csv").write_text("a,b\n")
     found = run("info header.csv cells.npy nothing.npy model.npy --json")
     assert found.exit_code == 2
@@ -383,7 +383,7 @@ def test_info_shows_the_others_where_a_file_cannot_be_read(files):
     assert "'header.csv': The file has a header and no rows. If" in found.stderr
     assert "--no-header" in found.stderr
     assert "'nothing.npy'" in found.stderr
-    refused("info header.csv")
+    fails("info header.csv")
 
 
 def test_info_says_that_k_and_gamma_are_suggestions():
@@ -400,7 +400,7 @@ def test_info_on_a_narrow_terminal_prints_a_line_per_cell(monkeypatch):
     assert "suggested K: " in printed
 
 
-def test_info_of_many_rows_looks_at_some(files):
+def test_info_of_many_rows_uses_a_sample(files):
     rng = np.random.default_rng(0)
     np.save("long.npy", rng.normal(size=(2500, 2)))
     look = parsed("info long.npy -K 20")[0]

@@ -38,7 +38,7 @@ def must_run(line):
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 @pytest.mark.usefixtures("files", "tiny")
-def test_the_examples_of_a_help_page_run(name):
+def test_examples_of_help_pages_run(name):
     lines = examples_of(COMMANDS[name])
     assert lines, f"{name} --help has no example"
     for line in [STORE, *lines] if name in NEEDS_STORE else lines:
@@ -46,7 +46,7 @@ def test_the_examples_of_a_help_page_run(name):
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_a_help_page_shows_its_examples(name):
+def test_help_pages_show_their_examples(name):
     printed = " ".join(run(f"{name} --help").stdout.split())
     for line in examples_of(COMMANDS[name]):
         assert line in printed

@@ -1,4 +1,4 @@
-"""Malformed and hostile files through the program: exit code 2, one message, no result of it."""
+"""Malformed and hostile files: exit code 2, one message, no output."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from program import run_arguments
 
 from malformed import CASES, SEVERAL, place
 
-# Rows with NaN among others: `compare` refuses them, and `info` is there to count them.
+# Rows with NaN: an error of `compare`, counted by `info`.
 COUNTED = ("missing value.csv", "nan.parquet", "nan.obj")
 
 
 def faults(found, name, command):
-    """Return what is wrong with how a malformed file was refused; `info` shows the sound one."""
+    """Return what is wrong with the error of a malformed file; `info` shows the valid one."""
     message = found.stderr
     wrong = []
     if found.exit_code != 2:
@@ -42,7 +42,7 @@ def placed(tmp_path):
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("command", ["info", "compare"])
-def test_a_command_refuses_every_malformed_file(command, tmp_path, monkeypatch):
+def test_every_malformed_file_is_an_error(command, tmp_path, monkeypatch):
     monkeypatch.setenv("UNALIGNED_CACHE", os.fspath(tmp_path / "cache"))
     sound, out = os.fspath(tmp_path / "sound.npy"), os.fspath(tmp_path / "distances.csv")
     np.save(sound, np.random.default_rng(0).normal(size=(30, 2)))

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import program
 import pytest
-from program import done, parsed, refused, run
+from program import done, fails, parsed, run
 
 import unaligned as ua
 
@@ -24,14 +24,14 @@ def store(files):
     return ua.Store(files / "refs.db")
 
 
-def test_described_signatures_are_those_of_python(store):
+def test_describe_equals_python(store):
     assert store.names() == ["cells", "model", "digits"]
     expected = ua.signature(np.load("cells.npy"), n_eigenvalues=40)
     assert np.array_equal(store.get("cells").values, expected.values)
     assert store.records()[2].tags == {"source": "scans", "year": "2024"}
 
 
-def test_a_line_is_printed_for_each(files):
+def test_describe_prints_a_line_for_each_signature(files):
     printed = done("describe cells.npy model.npy --store new.db --jobs 1")
     assert [line.split(":")[0] for line in printed.splitlines()] == ["cells", "model"]
     assert "90 × 5, K=70, error ≤" in printed
@@ -39,7 +39,7 @@ def test_a_line_is_printed_for_each(files):
     assert json.loads(lines[0])["name"] == "digits"
 
 
-def test_what_is_there_is_not_computed_again_and_is_tagged(store):
+def test_stored_signatures_are_tagged_but_not_computed_again(store):
     found = run("describe cells.npy new.npy --store refs.db --tag source=both")
     assert found.stderr == "Already in the store: 1 of 2 datasets.\n"
     assert found.stdout.startswith("new: ")
@@ -60,17 +60,17 @@ def test_later_runs_follow_the_recipe_of_the_store(store):
 
 @pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("bad", ["--aggregate median", "--by source"])
-def test_nearest_is_refused_before_anything_is_computed(monkeypatch, bad):
+def test_nearest_checks_options_before_anything_is_computed(monkeypatch, bad):
     def computed(*_, **__):
         raise AssertionError("a signature was computed")
 
     monkeypatch.setattr("unaligned.store.search.signature", computed)
-    assert f"{bad.split()[0]} '" in refused(f"nearest new.npy --store refs.db {bad}")
+    assert f"{bad.split()[0]} '" in fails(f"nearest new.npy --store refs.db {bad}")
 
 
-def test_other_data_under_a_name_is_refused_or_replaces(store):
+def test_other_data_of_the_same_name_needs_replace(store):
     np.save("cells.npy", np.load("cells.npy")[:80])
-    assert "has other data under the name 'cells'" in refused("describe cells.npy --store refs.db")
+    assert "has other data under the name 'cells'" in fails("describe cells.npy --store refs.db")
     done("describe cells.npy --store refs.db --replace")
     assert store.get("cells").n_samples == 80
 
@@ -123,14 +123,14 @@ def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):
     (files / "folder").mkdir()
     np.save("few.npy", np.load("cells.npy")[:30])
     before = sorted(path.name for path in files.iterdir())
-    message = refused(command)
+    message = fails(command)
     assert told in message
     assert message.count("\n") == 1
     assert sorted(path.name for path in files.iterdir()) == before
     assert len(store) == 3
 
 
-def test_nearest_is_that_of_python(store):
+def test_nearest_equals_python(store):
     found = parsed("nearest new.npy --store refs.db -k 2")["new"]
     expected = store.nearest(np.load("new.npy"), k=2)
     assert [row["name"] for row in found] == [near.name for near in expected]
@@ -153,7 +153,7 @@ def test_nearest_shows_the_rows_of_each(store):
 
 
 @pytest.mark.filterwarnings("default")
-def test_nearest_warns_of_other_sizes_and_can_draw(store, files):
+def test_nearest_warns_of_different_sizes_and_can_subsample(store, files):
     np.save(files / "many.npy", np.random.default_rng(5).normal(size=(500, 4)))
     found = run("nearest many.npy --store refs.db")
     assert (found.exit_code, found.stderr.count("Warning: Sample sizes differ")) == (0, 1)
@@ -169,7 +169,7 @@ def test_nearest_warns_of_other_sizes_and_can_draw(store, files):
     assert values["model"] == pytest.approx(ua.distance(expected, store.get("model")), rel=1e-12)
 
 
-def test_describe_can_draw_rows_and_the_store_says_so(store):
+def test_describe_subsample_is_recorded_in_the_store(store):
     done("describe cells.npy new.npy --store drawn.db --subsample 50 --jobs 1")
     done("describe model.npy --store drawn.db -K 50")
     drawn = ua.Store("drawn.db")
@@ -197,7 +197,7 @@ def sensors(path, rng, slip=None):
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_column_is_never_lost_in_silence(files):
+def test_dropped_columns_are_always_reported(files):
     rng = np.random.default_rng(0)
     for name in ("first", "second", "third", "new"):
         sensors(files / f"{name}.csv", rng)
@@ -205,7 +205,7 @@ def test_a_column_is_never_lost_in_silence(files):
     describe = run("describe first.csv second.csv third.csv --store s.db -K 20 --drop-non-numeric")
     assert describe.stderr == "Warning: Dropped columns without numbers: 'when', 'site'.\n"
     for options in ("", " --drop-non-numeric"):
-        told = refused(f"nearest slip.csv --store s.db{options}")
+        told = fails(f"nearest slip.csv --store s.db{options}")
         assert (
             "'slip.csv': Column 'temp' has numbers in 59 of 60 cells, and 'ERROR' in row" in told
         )
@@ -231,7 +231,7 @@ def test_list_remove_and_export(store, files):
     assert (files / "all.csv").read_text().startswith("name,n_samples")
 
 
-def test_ctrl_c_says_that_the_store_stays(files):
+def test_ctrl_c_message_says_that_stored_signatures_are_kept(files):
     rng = np.random.default_rng(0)
     for i in range(30):
         np.save(f"cloud{i}.npy", rng.normal(size=(600, 20)))
@@ -253,7 +253,7 @@ def start(*arguments, out):
 
 
 def reported(path):
-    """Return the names of which a writer said that they are in the store; whole lines only."""
+    """Return the names that a writer has reported as stored, from complete lines."""
     lines = path.read_text().split("\n")[:-1]
     return [line.partition(":")[0] for line in lines]
 
@@ -292,7 +292,7 @@ def killed_and_completed(folder, n_files, rng):
     ("n_rounds", "n_files"),
     [(2, 20), pytest.param(10, 50, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
 )
-def test_kill_9_loses_nothing_that_was_reported(files, n_rounds, n_files):
+def test_kill_9_loses_no_reported_signature(files, n_rounds, n_files):
     rng = np.random.default_rng(0)
     for i in range(n_files):
         np.save(f"cloud{i}.npy", rng.normal(size=(20 + i % 3, 4)))
