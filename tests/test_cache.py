@@ -1,4 +1,4 @@
-"""What was computed once is found again, and only then."""
+"""The cache of signatures."""
 
 import os
 
@@ -28,7 +28,7 @@ def cached(comparison):
 
 @pytest.fixture
 def computed(monkeypatch):
-    """The names of the datasets that are described from now on."""
+    """The names of the datasets described during the test."""
     names = []
     usual = SpectralDistance.describe
 
@@ -40,7 +40,7 @@ def computed(monkeypatch):
     return names
 
 
-def test_a_second_run_computes_nothing_and_says_the_same(tmp_path, computed):
+def test_second_run_computes_nothing_and_agrees(tmp_path, computed):
     first = compared(tmp_path)
     assert cached(first) == [False] * 3
     computed.clear()
@@ -73,13 +73,13 @@ def test_new_data_is_computed_and_names_do_not_matter(tmp_path, computed):
     ],
     ids=str,
 )
-def test_other_settings_are_other_entries(tmp_path, options):
+def test_different_settings_have_different_entries(tmp_path, options):
     compared(tmp_path)
     assert cached(compared(tmp_path, **options)) == [False] * 3
     assert cached(compared(tmp_path, **options)) == [True] * 3
 
 
-def test_other_numerics_are_other_entries(tmp_path, monkeypatch):
+def test_different_numerics_have_different_entries(tmp_path, monkeypatch):
     compared(tmp_path)
     monkeypatch.setattr(cache, "_NUMERICS", cache._NUMERICS + 1)
     assert cached(compared(tmp_path)) == [False] * 3
@@ -91,7 +91,7 @@ def test_distances_of_one_family_share_their_signatures(tmp_path):
 
 
 @pytest.mark.parametrize("damage", [b"", b"no archive", None])
-def test_a_damaged_entry_is_computed_and_written_again(tmp_path, damage):
+def test_damaged_entry_is_replaced(tmp_path, damage):
     first = compared(tmp_path)
     for entry in tmp_path.iterdir():
         entry.write_bytes(entry.read_bytes()[:-40] if damage is None else damage)
@@ -101,7 +101,7 @@ def test_a_damaged_entry_is_computed_and_written_again(tmp_path, damage):
     assert cached(compared(tmp_path)) == [True] * 3
 
 
-def test_a_run_that_stops_keeps_what_is_done(tmp_path, monkeypatch, computed):
+def test_interrupted_run_keeps_finished_signatures(tmp_path, monkeypatch, computed):
     usual = SpectralDistance.describe
 
     def stopping(self, dataset, seed, engine=None):
@@ -118,12 +118,12 @@ def test_a_run_that_stops_keeps_what_is_done(tmp_path, monkeypatch, computed):
     assert computed == ["cloud 2"]
 
 
-def test_processes_keep_too(tmp_path):
+def test_processes_write_to_the_cache(tmp_path):
     compared(tmp_path, engine="processes", n_jobs=2)
     assert cached(compared(tmp_path)) == [True] * 3
 
 
-def test_what_has_no_content_to_go_by_is_not_kept(tmp_path):
+def test_functions_and_other_distances_are_not_cached(tmp_path):
     def apart(a, b):
         return float(np.linalg.norm(a - b))
 
@@ -132,13 +132,13 @@ def test_what_has_no_content_to_go_by_is_not_kept(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+def test_folder_that_cannot_be_created_raises(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match=r"cache=.*file' cannot be used .*cache=None"):
         compared(tmp_path / "file")
 
 
-def test_a_full_disk_costs_the_entry_not_the_result(tmp_path, monkeypatch):
+def test_full_disk_warns_and_keeps_the_result(tmp_path, monkeypatch):
     def full(self, path):
         cause = OSError(28, "No space left on device")
         raise FileError(f"Cannot write {path}: No space left on device.") from cause
@@ -151,13 +151,13 @@ def test_a_full_disk_costs_the_entry_not_the_result(tmp_path, monkeypatch):
 
 
 def aged(folder, seconds):
-    """Let all that is there have been used so long ago."""
+    """Move the modification times of all files into the past."""
     for path in folder.iterdir():
         then = path.stat().st_mtime - seconds
         os.utime(path, (then, then))
 
 
-def test_what_was_not_used_for_long_goes_first(tmp_path):
+def test_least_recently_used_is_removed_first(tmp_path):
     compared(tmp_path)
     aged(tmp_path, 100)
     used = {name: clouds()[name] for name in ("cloud 0", "cloud 2")}
@@ -170,7 +170,7 @@ def test_what_was_not_used_for_long_goes_first(tmp_path):
     assert cached(again) == [True, False, True]
 
 
-def test_a_comparison_brings_the_cache_under_its_limit(tmp_path):
+def test_comparison_clears_the_cache_to_its_limit(tmp_path):
     compared(tmp_path)
     # One byte too few for all three, whose sizes differ by the digits of their timings.
     small = ua.Cache(tmp_path, max_bytes=ua.Cache(tmp_path).info().n_bytes - 1)
@@ -179,7 +179,7 @@ def test_a_comparison_brings_the_cache_under_its_limit(tmp_path):
     assert small.info().n_signatures == 3, "and is there again until the next one"
 
 
-def test_clearing_touches_nothing_of_others(tmp_path):
+def test_clearing_keeps_other_files(tmp_path):
     compared(tmp_path)
     others = ["results.npz", "notes.txt", f"{'a' * 31}.npz", f"{'g' * 32}.npz"]
     for name in others:
@@ -188,7 +188,7 @@ def test_clearing_touches_nothing_of_others(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == set(others)
 
 
-def test_files_of_killed_writers_go_but_not_of_living_ones(tmp_path):
+def test_old_temporary_files_are_removed(tmp_path):
     dead, alive = (tmp_path / f".{'a' * 32}.npz.{letter * 16}" for letter in "bc")
     dead.write_text("half")
     aged(tmp_path, 2 * 3600)
@@ -198,7 +198,7 @@ def test_files_of_killed_writers_go_but_not_of_living_ones(tmp_path):
     assert alive.exists()
 
 
-def test_a_cache_that_is_not_there_is_empty_and_not_made(tmp_path):
+def test_missing_folder_is_an_empty_cache(tmp_path):
     nowhere = ua.Cache(tmp_path / "nowhere")
     assert nowhere.info().n_signatures == nowhere.clear() == 0
     assert not (tmp_path / "nowhere").exists()
@@ -213,7 +213,7 @@ def test_a_cache_that_is_not_there_is_empty_and_not_made(tmp_path):
         (lambda: compared(""), r"cache='' must be a path"),
     ],
 )
-def test_wrong_settings_are_refused(call, message):
+def test_invalid_settings_raise(call, message):
     with pytest.raises(InputError, match=message):
         call()
 
@@ -227,7 +227,7 @@ def test_wrong_settings_are_refused(call, message):
         ("win32", "LOCALAPPDATA", "there/unaligned"),
     ],
 )
-def test_the_default_folder_is_the_platforms(monkeypatch, platform, variable, end):
+def test_default_folder_of_each_platform(monkeypatch, platform, variable, end):
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     if variable:
@@ -236,7 +236,7 @@ def test_the_default_folder_is_the_platforms(monkeypatch, platform, variable, en
     assert cache.default_folder().as_posix().endswith(end)
 
 
-def test_every_spectral_distance_finds_its_own(tmp_path):
+def test_every_spectral_distance_can_be_cached(tmp_path):
     spectral = [n for n, cls in DISTANCES.items() if issubclass(cls, SpectralDistance)]
     cases = [(name, {}) for name in spectral] + [("shape-dna", {"laplacian": "robust"})]
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Data in: collections and their names, sizes, preprocessing."""
+"""Collections: names, sizes, preprocessing, applicable distances."""
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ A, B = cloud(0), cloud(1, 50, 5)
     ],
     ids=range(13),
 )
-def test_wrong_collections_are_refused(datasets, error, message):
+def test_invalid_collections_raise(datasets, error, message):
     with pytest.raises(error, match=message):
         ua.compare(datasets)
     if datasets is not None:
@@ -59,7 +59,7 @@ def test_wrong_collections_are_refused(datasets, error, message):
             ua.compare([A], datasets)
 
 
-def test_a_dataset_called_name_in_its_columns_is_no_trouble():
+def test_column_called_name_is_not_the_name():
     frame = pd.DataFrame({"name": A[:, 0], "x": A[:, 1]})
     assert ua.compare([frame, B]).names == ("0", "1")
 
@@ -74,14 +74,14 @@ def test_any_iterable_of_datasets_is_a_collection(make):
     assert ua.compare(make(named)).names == ("naïve", "数据", "2")
 
 
-def test_a_dict_names_its_datasets_whatever_they_were_called():
+def test_dict_keys_replace_names():
     result = ua.compare({"x": ua.Dataset(A, name="old"), "y": B})
     assert result.names == ("x", "y")
     assert result.signatures["x"].name == "x"
 
 
 @pytest.mark.parametrize("ratio", [4.0, 4.1])
-def test_sizes_beyond_fourfold_are_warned_about_where_the_user_stands(ratio):
+def test_sizes_beyond_fourfold_warn_at_the_users_line(ratio):
     data = {"small": cloud(0, 20), "large": cloud(1, int(20 * ratio))}
     if ratio <= 4:
         ua.compare(data)  # warnings are errors
@@ -137,7 +137,7 @@ SAME_FEATURES = [name for name, cls in DISTANCES.items() if cls.same_features]
 
 @pytest.mark.parametrize("name", SAME_FEATURES)
 @pytest.mark.parametrize("step", ["standardize", "pca:2"])
-def test_steps_fitted_to_each_dataset_are_refused_where_columns_must_mean_the_same(name, step):
+def test_fitted_steps_raise_if_features_must_match(name, step):
     message = rf"does not apply: .*step '{step}' is fitted to each dataset by itself"
     with pytest.raises(NotApplicableError, match=rf"{message}.*'les' needs neither"):
         ua.distance(A, A + 100.0, name, preprocess=["arcsinh:5", step])
@@ -145,7 +145,7 @@ def test_steps_fitted_to_each_dataset_are_refused_where_columns_must_mean_the_sa
         ua.distance(A, ua.Dataset(A + 100.0, preprocess=step), name)
 
 
-def test_steps_that_work_row_by_row_stay_allowed_everywhere():
+def test_rowwise_steps_are_allowed_everywhere():
     found = ua.distance(A, A + 100.0, "wasserstein", preprocess=["arcsinh:5"])
     assert found == pytest.approx(
         ua.distance(np.arcsinh(A / 5), np.arcsinh(A / 5 + 20), "wasserstein")
@@ -158,7 +158,7 @@ def frame(names, seed=0):
 
 
 @pytest.mark.parametrize("name", SAME_FEATURES)
-def test_columns_are_matched_by_name_where_both_have_names(name):
+def test_columns_are_matched_by_name(name):
     table = frame("abc")
     reordered = r"'a' has 'a' as column 0 where dataset 'b' has 'c'; bring the columns"
     with pytest.raises(NotApplicableError, match=reordered):
@@ -170,7 +170,7 @@ def test_columns_are_matched_by_name_where_both_have_names(name):
         assert ua.distance(table, table.to_numpy(), name) == 0.0  # no names: by position
 
 
-def test_names_of_columns_mean_nothing_to_distances_that_need_no_shared_features():
+def test_column_names_are_ignored_without_shared_features():
     table = frame("abc")
     assert ua.distance(table, table[["c", "b", "a"]]) < 1e-4
     assert ua.distance(table, table[["c", "b", "a"]], "gromov-wasserstein") < 1e-6
@@ -185,7 +185,7 @@ def samples(seed, prefix="s"):
 
 @pytest.mark.parametrize("name", PAIRED_ROWS)
 @pytest.mark.parametrize("seed", range(2))
-def test_rows_are_paired_by_name_where_both_have_names(name, seed):
+def test_rows_are_paired_by_name(name, seed):
     table, other = samples(seed), samples(seed + 10)
     reordered = r"'a' has 's0' as row 0 where dataset 'b' has 's39'; bring the rows of all data"
     with pytest.raises(NotApplicableError, match=reordered):
@@ -207,7 +207,7 @@ def test_rows_are_paired_by_name_where_both_have_names(name, seed):
 
 
 @pytest.mark.parametrize("name", PAIRED_ROWS)
-def test_rows_that_join_a_comparison_are_paired_by_name_too(name):
+def test_added_rows_are_paired_by_name(name):
     found = ua.compare({"a": samples(0), "b": samples(1)}, distance=name)
     assert found.add({"c": samples(2)}).distances.shape == (3, 3)
     with pytest.raises(NotApplicableError, match=r"as row 0 where dataset 'a' has 's0'"):
@@ -215,7 +215,7 @@ def test_rows_that_join_a_comparison_are_paired_by_name_too(name):
 
 
 @pytest.mark.parametrize("name", ["les", "imd", "frechet"])
-def test_names_of_rows_mean_nothing_elsewhere_and_are_not_kept(name, tmp_path):
+def test_row_names_are_ignored_and_not_stored_elsewhere(name, tmp_path):
     table = samples(0)
     found = ua.compare({"a": table, "b": samples(1, "t")}, distance=name)
     assert ua.distance(table, samples(0, "t"), name) == 0.0
@@ -225,7 +225,7 @@ def test_names_of_rows_mean_nothing_elsewhere_and_are_not_kept(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["log-euclidean", "affine-invariant", "euclidean"])
-def test_covariances_of_other_variables_are_not_taken_for_one_another(name):
+def test_covariances_are_matched_by_variable_names(name):
     first, second = frame("abcd", 0).cov(), frame("dcba", 1).cov()
     pair = [ua.Dataset(matrix, kind="spd") for matrix in (first, second)]
     with pytest.raises(
@@ -247,7 +247,7 @@ def test_covariances_of_other_variables_are_not_taken_for_one_another(name):
     ],
     ids=["columns", "one row", "other steps", "distances", "spd"],
 )
-def test_les_is_named_only_where_it_would_answer(first, second, hinted):
+def test_les_is_suggested_only_if_it_applies(first, second, hinted):
     with pytest.raises(NotApplicableError, match="distance 'wasserstein' does not apply") as found:
         ua.distance(first, second, "wasserstein")
     assert ("'les' needs neither" in str(found.value)) is hinted
@@ -259,7 +259,7 @@ def test_les_is_named_only_where_it_would_answer(first, second, hinted):
 
 
 @pytest.mark.parametrize("name", DISTANCES)
-def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
+def test_dense_and_sparse_values_agree(name):
     options = {"geometry-score": {"n_rounds": 20}, "crosslid": {"n_neighbors": 5}}.get(name, {})
     options |= {"method": "slq"} if name in ("imd", "netlsd") else {}
     values = np.where(A > 0, A, 0.0)
@@ -268,7 +268,7 @@ def test_dense_and_sparse_values_are_the_same_data_to_every_distance(name):
     assert found == 0.0 or name == "crosslid"
 
 
-def test_signatures_without_a_name_are_warned_of_by_that_of_the_comparison():
+def test_warning_uses_the_names_of_the_comparison():
     small, large = (ua.signature(cloud(0, n), n_eigenvalues=9) for n in (20, 90))
     message = "'a' has 20 rows, 'b' has 90.*Compute the signatures from equally many rows"
     with pytest.warns(SampleSizeWarning, match=message):

@@ -46,18 +46,9 @@ PROBE_ROWS = 2400  # rows; nearly all landmarks of a smooth set are found in thi
 class Estimate:
     """The predicted cost of a signature, or of a collection of them.
 
-    Attributes
-    ----------
-    solver
-        The solver that will be used; for `auto`, the one it is expected to choose.
-    seconds
-        Time on this machine.
-    memory_bytes
-        Peak memory beyond the data itself.
-    n_samples, n_features, n_eigenvalues
-        N, d and K; for a collection the sum of all N, and the largest d and K.
-    reason
-        What the prediction is based on.
+    `seconds` is the time on this machine, `memory_bytes` the peak beyond the data itself,
+    `reason` what both are based on. For a collection, `n_samples` is the sum, `n_features` and
+    `n_eigenvalues` are the largest.
     """
 
     solver: str
@@ -87,9 +78,9 @@ def estimate(
 ) -> Estimate:
     """Return the predicted cost of `signature`, before it is computed.
 
-    The number of landmarks or columns is found on up to 2400 rows. The operations that
-    `solver="auto"` counts, and the kernel entries, are then multiplied by the time of one, which
-    is measured. Takes about a second; right within a factor of three.
+    Landmarks or columns are counted on up to 2400 rows; the operations and kernel entries of all
+    rows are then multiplied by the measured time of one. Takes about a second, and is right
+    within a factor of three.
 
     Parameters
     ----------
@@ -123,10 +114,8 @@ def estimate(
 
 def _is_collection(data: Any) -> bool:
     """Whether this is several datasets; a list of rows is one."""
-    if isinstance(data, Mapping):
-        return True
     if not isinstance(data, (list, tuple)) or not data:
-        return False
+        return isinstance(data, Mapping)
     known = isinstance(data[0], (Dataset, Signature)) or is_path(data[0])
     return known or len(np.shape(data[0])) == 2
 
@@ -242,19 +231,17 @@ class _Model:
         return solver.name, columns, seconds, reason
 
     def _landmarks(self) -> tuple[int, str]:
-        """Return the predicted number of landmarks, from subsamples that double in size."""
-        most = PROBE_ROWS if self.n >= 20_000 else PROBE_ROWS // 2
-        size = min(most, max(self.n // 3, 500), max(self.n // 2, 32), self.n)
-        seen: dict[int, int] = {}
-        for n_rows in (size // 4, size // 2, size):
-            operator = self.part(max(n_rows, min(self.n, 8)))
-            p, rng = operator.n_samples, np.random.default_rng(0)
-            found = Landmarks().attempt(operator, min(self.k, p), self.accuracy, rng, 0.95 * p)
-            seen[p] = p if found is None else int(found.stats["landmarks"])
-            if seen[p] >= 0.95 * p >= max(2.5 * self.k, 400):
-                break  # this set needs all rows as landmarks
-        rank = predict_rank(seen, min(self.n, SAMPLE_ROWS) if self.is_streamed else self.n)
-        return rank, f"{p} rows needed {seen[p]} landmarks; {rank} are expected"
+        """Return the predicted number of landmarks: a power of N, fitted to two subsamples."""
+        p, ranks = min(self.n, max(min(PROBE_ROWS, self.n // 2), 32)), []
+        for n_rows in (max(p // 2, min(p, 8)), p):
+            operator, rng = self.part(n_rows), np.random.default_rng(0)
+            k, most = min(self.k, operator.n_samples), 0.95 * operator.n_samples
+            found = Landmarks().attempt(operator, k, self.accuracy, rng, most)
+            ranks.append(int(most) + 1 if found is None else int(found.stats["landmarks"]))
+        n = min(self.n, SAMPLE_ROWS) if self.is_streamed else self.n
+        rank = int(ranks[1] * max(ranks[1] / ranks[0], 1.0) ** math.log2(n / p))
+        rank = n if ranks[1] >= most else min(rank, n)  # nearly all rows: then all
+        return rank, f"{p} rows needed {ranks[1]} landmarks; {rank} are expected"
 
     def _columns(self) -> tuple[int, str]:
         """Return the predicted number of columns of `krylov` or `nystrom`."""
@@ -307,7 +294,7 @@ class _Model:
 
     def _operator_seconds(self) -> float:
         """Return the time of σ², distances, neighbours and outliers."""
-        p = min(self.n, PROBE_ROWS // 2)
+        p = min(self.n, PROBE_ROWS if self.is_gaussian else PROBE_ROWS // 2)
         seconds, ratio = _seconds(lambda: self.part(p)), self.n / p
         if self.is_given_sparse:
             return seconds
@@ -352,26 +339,3 @@ def _seconds(function: Callable[[], Any]) -> float:
         function()
         times.append(perf_counter() - started)
     return min(times)
-
-
-def predict_rank(seen: Mapping[int, int], n: int) -> int:
-    """Return the landmarks of N rows, given those of subsamples that double in size.
-
-    The growth from one doubling to the next continues, at most as a power of N.
-
-    Examples
-    --------
-    >>> predict_rank({600: 426, 1200: 512, 2400: 542}, 10_000)
-    556
-    """
-    (*_, rows), (*before, last) = seen, seen.values()
-    if rows >= n or not before or last >= 0.95 * rows:
-        return n if rows < n and last >= 0.95 * rows else last
-    growth = float(max(last - before[-1], 0))
-    share = min(growth / (before[-1] - before[0]), 1.5) if before[-1] > before[0] else 1.0
-    rank, power = float(last), last * (last / before[-1]) ** math.log2(n / rows)
-    while rows < n:
-        growth *= share
-        rank += growth * min(math.log2(n / rows), 1.0)
-        rows *= 2
-    return int(min(rank, max(power, last), n))

@@ -1,4 +1,4 @@
-"""One small Dask cluster for all tests that need one: it takes seconds to start."""
+"""One small Dask cluster for all tests: it takes seconds to start."""
 
 from contextlib import contextmanager
 
@@ -7,7 +7,7 @@ import pytest
 
 @contextmanager
 def two_workers():
-    """Give a client of a cluster of its own, two processes."""
+    """Yield a client of a new cluster of two processes."""
     distributed = pytest.importorskip("dask.distributed")
     with (
         distributed.LocalCluster(
@@ -26,6 +26,6 @@ def client():
 
 @pytest.fixture
 def own_client():
-    """A cluster that a test may harm."""
+    """A cluster that a test may break."""
     with two_workers() as client:
         yield client

@@ -1,4 +1,4 @@
-"""Where work runs: the same results in the same order, and no more threads than cores."""
+"""Threads: results in order, errors, invalid arguments."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from unaligned.errors import InputError, InputTypeError
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 7, -1, -99, np.int64(2), np.int64(-1)])
 @pytest.mark.parametrize("progress", [None, True, False])
-def test_results_come_in_order_whatever_the_number_of_jobs(n_jobs, progress, capsys):
+def test_results_are_in_order_for_any_number_of_jobs(n_jobs, progress, capsys):
     def slow_first(item):
         time.sleep(0.01 if item == 0 else 0.0)
         return item * 2
@@ -22,12 +22,12 @@ def test_results_come_in_order_whatever_the_number_of_jobs(n_jobs, progress, cap
     assert capsys.readouterr().out == "", "a bar belongs to stderr"
 
 
-def test_nothing_to_do_is_nothing_done():
+def test_no_items_give_no_results():
     assert engine.run(abs, [], n_jobs=4) == []
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_error_reaches_the_caller_and_stops_the_rest(n_jobs):
+def test_error_is_raised_and_stops_the_rest(n_jobs):
     started = []
 
     def fail_early(item):
@@ -58,13 +58,13 @@ def test_jobs_run_at_the_same_time():
         ({"progress": "yes"}, InputTypeError, r"progress='yes' must be True, False or None"),
     ],
 )
-def test_wrong_arguments_are_refused_even_without_work(options, error, message):
+def test_invalid_arguments_raise_even_without_items(options, error, message):
     for items in ([], [1, 2]):
         with pytest.raises(error, match=message):
             engine.run(abs, items, **options)
 
 
-def test_steps_are_shown_inside_of_bars_and_nowhere_else(shown_tasks):
+def test_steps_are_shown_only_inside_of_bars(shown_tasks):
     def job(_):
         return sum(engine.steps(range(4), 4, "inner"))
 

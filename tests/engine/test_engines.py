@@ -1,4 +1,4 @@
-"""The same answer wherever the work runs: threads, processes, a Dask cluster."""
+"""Threads, processes and a Dask cluster give the same results."""
 
 import itertools
 import operator
@@ -33,7 +33,7 @@ CLOUDS = {f"{n} × {d}": RNG.normal(size=(n, d)) for n, d in ((520, 2), (600, 3)
 
 @pytest.fixture(params=["threads", "processes", "client", "address"])
 def options(request):
-    """What makes `compare` run somewhere else."""
+    """Options that select an engine."""
     if request.param == "threads":
         return {"n_jobs": 2}
     if request.param == "processes":
@@ -78,7 +78,7 @@ def powers(shared, item):
     return np.full(3, float(shared) ** item)
 
 
-def test_a_reduction_is_the_sum_of_the_parts(options):
+def test_reduce_sums_the_results(options):
     with resolve_engine(**options) as engine:
         for count in (1, 2, 9, 70):
             task, items = Task("adding", count), iter(range(count))
@@ -87,7 +87,7 @@ def test_a_reduction_is_the_sum_of_the_parts(options):
             assert task.done == count
 
 
-def test_items_are_taken_only_a_little_ahead(options):
+def test_items_are_consumed_only_a_little_ahead(options):
     taken = []
     with resolve_engine(**options) as engine:
         endless = engine.map(powers, (taken.append(i) or i for i in itertools.count()), shared=2)
@@ -96,7 +96,7 @@ def test_items_are_taken_only_a_little_ahead(options):
     assert len(taken) < 30
 
 
-def test_a_dask_object_is_worked_out_where_it_is(client):
+def test_dask_object_is_computed_on_the_cluster(client):
     dask = pytest.importorskip("dask")
     items = [dask.delayed(operator.add)(i, 1) for i in range(3)]
     with resolve_engine(client) as engine:
@@ -108,7 +108,7 @@ def warning(shared, item):
     return item
 
 
-def test_a_warning_reaches_the_user_once_and_at_the_users_line(options):
+def test_warning_is_issued_once_at_the_users_line(options):
     with resolve_engine(**options) as engine, warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         assert list(engine.map(warning, range(6))) == list(range(6))
@@ -116,14 +116,14 @@ def test_a_warning_reaches_the_user_once_and_at_the_users_line(options):
     assert {note.filename for note in seen} == {__file__}
 
 
-def test_an_error_arrives_as_it_was_raised(options):
+def test_error_keeps_its_type_and_message(options):
     data = {"good": CLOUDS["520 × 2"], "flat": np.ones((520, 2))}
     with pytest.raises(DegenerateDataError, match="dataset 'flat'"):
         ua.compare(data, **options)
 
 
 @pytest.mark.parametrize("name", [n for n in errors.__all__ if n.endswith("Error")])
-def test_errors_survive_the_way_back(name):
+def test_errors_can_be_pickled(name):
     made = getattr(errors, name)
     error = made("POT", "transport", "distance 'x'") if name == "MissingExtraError" else made("!")
     again = pickle.loads(pickle.dumps(error))
@@ -142,7 +142,7 @@ def test_a_function_of_any_kind_can_be_sent(options):
 @pytest.mark.parametrize(
     ("place", "said"), [("processes", "engine='processes'"), ("client", "A Dask cluster")]
 )
-def test_what_cannot_be_sent_is_said(place, said, request):
+def test_unpicklable_object_raises(place, said, request):
     engine = request.getfixturevalue(place) if place == "client" else place
     lock = threading.Lock()
 
@@ -157,7 +157,7 @@ def die(shared, item):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_process_that_dies_is_said():
+def test_killed_process_raises():
     with pytest.raises(EngineError, match=r"worker process ended unexpectedly.*n_jobs"):
         list(Processes(2).map(die, range(2)))
 
@@ -168,7 +168,7 @@ def slowly(shared, item):
 
 
 @pytest.mark.parametrize("what", ["client", "cluster"])
-def test_a_cluster_that_is_closed_during_a_run_is_said(own_client, what):
+def test_cluster_closed_during_a_run_raises(own_client, what):
     with resolve_engine(own_client) as engine:
         results = engine.map(slowly, range(100))
         next(results)
@@ -188,12 +188,12 @@ def test_a_cluster_that_is_closed_during_a_run_is_said(own_client, what):
         ({"engine": "nonsense://x"}, InputError, r"engine='nonsense://x': no Dask scheduler"),
     ],
 )
-def test_wrong_engines_are_refused(options, error, message):
+def test_invalid_engines_raise(options, error, message):
     with pytest.raises(error, match=message):
         ua.compare(list(CLOUDS.values()), **options)
 
 
-def test_a_closed_client_and_a_cluster_are_refused(client):
+def test_closed_client_and_cluster_object_raise(client):
     distributed = pytest.importorskip("dask.distributed")
     closed = distributed.Client(client.scheduler.address, set_as_default=False)
     closed.close()
@@ -211,7 +211,7 @@ def test_a_missing_dask_names_the_extra(monkeypatch):
         ua.signature(CLOUDS["520 × 2"], engine="tcp://127.0.0.1:8786")
 
 
-def test_only_what_was_opened_is_closed(client):
+def test_only_own_clients_are_closed(client):
     def clients():
         return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.clients))
 
@@ -223,7 +223,7 @@ def test_only_what_was_opened_is_closed(client):
 
 
 def fail_at(position, item):
-    """Fail at one item soon, and work for long on all others."""
+    """Fail soon at one item, and take long for all others."""
     if item == position:
         time.sleep(0.05)
         raise KeyError("boom")
@@ -233,7 +233,7 @@ def fail_at(position, item):
 
 @pytest.mark.parametrize("place", ["threads", "processes", "own_client"])
 @pytest.mark.parametrize("position", [0, 1])
-def test_an_error_stops_at_once_wherever_it_is(place, position, request):
+def test_error_stops_other_jobs_on_every_engine(place, position, request):
     engine = request.getfixturevalue(place) if place == "own_client" else place
     options = {"n_jobs": 2} if place == "threads" else {"engine": engine}
     with resolve_engine(**options) as engine:
@@ -244,7 +244,7 @@ def test_an_error_stops_at_once_wherever_it_is(place, position, request):
         assert time.perf_counter() - started < 60.0, "the other job would take 120 s"
 
 
-def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):
+def test_killed_worker_does_not_change_the_comparison(own_client):
     rng = np.random.default_rng(1)
     data = [rng.normal(size=(700 + i, 3)) for i in range(12)]
     here = ua.compare(data, n_eigenvalues=50)
@@ -266,7 +266,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(own_client):
     np.testing.assert_allclose(there.distances, here.distances, rtol=0, atol=1e-8)
 
 
-def test_a_job_of_a_cluster_uses_one_core_and_leaves_the_worker_as_it_was(client):
+def test_job_of_a_cluster_uses_one_core_and_restores_the_worker(client):
     def threads(*_):
         return thread_count()
 

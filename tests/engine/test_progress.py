@@ -1,4 +1,4 @@
-"""Bars say how far the work has come, on stderr and only where they are wanted."""
+"""Progress bars on stderr, and the message of Ctrl-C."""
 
 import threading
 
@@ -40,7 +40,7 @@ def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys):
     assert all(total for _, total, _ in seen)  # no bar for nothing
 
 
-def test_any_thread_may_tell_how_far_it_came():
+def test_any_thread_may_advance():
     with Progress(False).task("counting", 4000) as advance:
         threads = [
             threading.Thread(target=lambda: [advance(2) for _ in range(500)]) for _ in range(4)
@@ -60,13 +60,13 @@ def interrupted(progress):
             raise KeyboardInterrupt
 
 
-def test_ctrl_c_is_told_by_the_whole_not_by_its_part():
+def test_ctrl_c_message_is_that_of_the_outer_task():
     message = r"^Stopped by Ctrl-C while describing: 1 of 3 datasets done\.$"
     with pytest.raises(KeyboardInterrupt, match=message):
         interrupted(Progress(False))
 
 
-def test_ctrl_c_is_told_by_the_part_where_that_is_all_there_is(monkeypatch):
+def test_ctrl_c_message_is_that_of_the_inner_task_of_one_step(monkeypatch):
     monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
 
     def interrupted(*_):

@@ -1,4 +1,4 @@
-"""One dataset's rows spread over an engine: the answer of threads, wherever the rows are read."""
+"""Rows of one dataset distributed over an engine: the result is that of threads."""
 
 import os
 import signal
@@ -76,7 +76,7 @@ def signature(source, **options):
 
 @pytest.mark.parametrize("points", [POINTS, WIDE], ids=["4 features", "40 features"])
 @pytest.mark.parametrize("make", SOURCES)
-def test_a_cluster_gives_the_answer_of_threads(make, points, client, tmp_path):
+def test_cluster_and_threads_agree(make, points, client, tmp_path):
     source = make(tmp_path, points)
     bandwidth = "median" if make in (npy, dask) else "mean"
     here = signature(source, bandwidth=bandwidth)
@@ -88,7 +88,7 @@ def test_a_cluster_gives_the_answer_of_threads(make, points, client, tmp_path):
 
 
 @pytest.mark.parametrize("make", [npy, hdf5, dask, generator])
-def test_processes_give_the_answer_of_threads(make, tmp_path):
+def test_processes_and_threads_agree(make, tmp_path):
     source = make(tmp_path, POINTS)
     options = {"preprocess": ("arcsinh:5",), "bandwidth": "mean"}
     here, there = signature(source, **options), signature(source, engine="processes", **options)
@@ -96,7 +96,7 @@ def test_processes_give_the_answer_of_threads(make, tmp_path):
 
 
 class Shrinking:
-    """Gives fewer rows from the fourth call on: a lost block, or a lost column."""
+    """Yields fewer rows from the fourth call on: without a block, or without columns."""
 
     def __init__(self, lost):
         self.lost, self.calls = lost, 0
@@ -111,7 +111,7 @@ class Shrinking:
 
 @pytest.mark.parametrize("lost", ["block", "column"])
 @pytest.mark.parametrize("place", ["processes", "client"])
-def test_rows_that_are_lost_on_a_later_pass_are_noticed_everywhere(place, lost, request):
+def test_rows_missing_in_a_later_pass_raise_on_every_engine(place, lost, request):
     engine = request.getfixturevalue(place) if place == "client" else place
     message = "returned 5000 rows, but 6000 before" if lost == "block" else "must have 4 columns"
     with pytest.raises(InputError, match=message):
@@ -165,7 +165,7 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
 
 
-def test_progress_counts_every_row_and_ctrl_c_stops_between_pieces(tmp_path):
+def test_progress_counts_every_row_and_ctrl_c_stops_between_blocks(tmp_path):
     engine = Threads(1, Progress(False))
     told = []
 
