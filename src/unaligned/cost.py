@@ -16,7 +16,6 @@ from . import _check, _settings
 from ._format import amount, duration
 from .comparison import prepare
 from .data.dataset import Dataset
-from .data.shapes import Mesh
 from .defaults import GAMMA, TOL
 from .engine import one_blas
 from .engine.memory import storage_for
@@ -29,11 +28,9 @@ from .operators.kernel import is_euclidean
 from .spectra import auto, pipeline
 from .spectra.base import Accuracy
 from .spectra.decay import GAMMA_RANGE
-from .spectra.exact import Exact
 from .spectra.krylov import Krylov, default_block_size, default_columns
 from .spectra.landmarks import Landmarks, default_budget
 from .spectra.landmarks.streamed import SAMPLE_ROWS
-from .spectra.nystrom import Nystrom
 from .spectra.scale_error import sample_rows
 from .spectra.signature import Signature
 
@@ -85,9 +82,8 @@ def estimate(
     Parameters
     ----------
     data
-        As for `signature`; or a dict or list of datasets as for `compare`. Times and rows of a
-        collection are added, memory is that of the largest, and signatures are free. Of many
-        datasets of about the same shape, three are probed.
+        As for `signature`; or a dict or list as for `compare`: times and rows are added, and of
+        many datasets of about the same shape three are probed.
     n_eigenvalues, gamma, solver, tol, **options
         As for `signature`.
 
@@ -132,9 +128,8 @@ def _of_all(members: Sequence[tuple[Dataset, pipeline.SignatureSettings]]) -> Es
         probed = [_of_one(*member) for member in group[:: -(-len(group) // 3)]]
         seconds += len(group) * sum(part.seconds for part in probed) / len(probed)
         parts += probed
-    reason = f"{len(members)} datasets one after the other"
-    if len(parts) < len(members):
-        reason += f", {len(parts)} of them probed"
+    probed_only = f", {len(parts)} of them probed" if len(parts) < len(members) else ""
+    reason = f"{len(members)} datasets one after the other{probed_only}"
     return Estimate(
         " and ".join(sorted({part.solver for part in parts})),
         seconds,
@@ -147,8 +142,7 @@ def _of_all(members: Sequence[tuple[Dataset, pipeline.SignatureSettings]]) -> Es
 
 
 def _of_one(dataset: Dataset, settings: pipeline.SignatureSettings) -> Estimate:
-    if isinstance(dataset, Mesh):
-        dataset = dataset.vertices  # LES ignores faces, and a subsample has none
+    dataset = getattr(dataset, "vertices", dataset)  # of a mesh, whose faces LES ignores
     k = settings.n_eigenvalues or pipeline.default_eigenvalues([dataset], settings.kernel)
     pipeline.require_enough(k, dataset)
     with one_blas(), collected():  # `signature` warns about accuracy
@@ -221,7 +215,7 @@ class _Model:
             if rank <= affordable:
                 rank = min(rank, getattr(solver, "max_landmarks", None) or default_budget(k))
                 return "landmarks", rank, self._landmark_seconds(rank), reason
-        if isinstance(solver, Exact):
+        if solver.name == "exact":
             return "exact", n, self._exact_seconds(), f"{n}³ operations counted"
         columns, reason = self._columns()
         seconds = self._column_seconds(columns)
@@ -245,8 +239,8 @@ class _Model:
 
     def _columns(self) -> tuple[int, str]:
         """Return the predicted number of columns of `krylov` or `nystrom`."""
-        if isinstance(self.solver, Nystrom):
-            columns = min(self.solver.sketch_size or 2 * self.k, self.n)
+        if self.solver.name == "nystrom":
+            columns = min(getattr(self.solver, "sketch_size", None) or 2 * self.k, self.n)
             return columns, f"Operations of {columns} columns counted"
         most = min(getattr(self.solver, "max_columns", None) or default_columns(self.k), self.n)
         # K eigenvalues take as many columns of any matrix with several times as many rows.
@@ -314,13 +308,10 @@ class _Model:
             operator = min(8 * n**2, 1 << 26) + 32 * n * self.rows.n_features
         if solver == "landmarks" and self.is_streamed:
             return 10 * SAMPLE_ROWS * effort + 128 * effort**2 + (1 << 26)
-        if solver == "landmarks":
-            work = 9 * n * effort + 32 * effort**2
-        elif solver == "exact":
-            work = (40 if is_graph else 24) * n**2
-        else:
-            work = 8 * n * (effort + effort // 4 + 192) + 16 * effort**2
-            work += 0 if self.is_tiled else matrix
+        basis = 8 * n * (effort + effort // 4 + 192) + 16 * effort**2
+        work = basis if self.is_tiled else basis + matrix
+        exact, landmarks = (40 if is_graph else 24) * n**2, 9 * n * effort + 32 * effort**2
+        work = {"exact": exact, "landmarks": landmarks}.get(solver, work)
         return max(work, operator, 1 << 20)
 
 
