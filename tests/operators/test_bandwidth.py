@@ -23,7 +23,7 @@ def reference(points):
     return np.median(squareform(pdist(points, "sqeuclidean")))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("n_samples", [2, 3, 4, 5, 50, 999, 1200, 2001])
 @pytest.mark.parametrize("n_features", [1, 3, 8, 9, 60])
 def test_median_of_points_equals_numpy_on_the_whole_matrix(n_samples, n_features, seed):
@@ -32,7 +32,7 @@ def test_median_of_points_equals_numpy_on_the_whole_matrix(n_samples, n_features
 
 
 @pytest.mark.parametrize("density", [0.3, 0.02, 0.005])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_median_of_sparse_points_equals_that_of_dense_ones(density, seed):
     points = sparse.random_array((1300, 700), density=density, format="csr", rng=seed)
     expected = reference(points.toarray())

@@ -36,16 +36,15 @@ def points_of(kind, n_samples, seed):
 KINDS = ["few features", "many features", "sparse", "very sparse"]
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("storage", ["dense", "tiled"])
 @pytest.mark.parametrize("n_samples", [1, 7, 1024, 2500])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_action_equals_scipy(kind, n_samples, storage, seed):
-    points = points_of(kind, n_samples, seed)
+def test_every_action_equals_scipy(kind, n_samples, storage):
+    points = points_of(kind, n_samples, n_samples % 2)
     sigma_squared = 2.0 * min(points.shape[1], 40)
     expected = reference(points, sigma_squared)
     affinity = KernelAffinity(points, Gaussian(sigma_squared), storage=storage)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     block = rng.normal(size=(n_samples, 5))
     index = rng.integers(n_samples, size=30)
     tight = {"rtol": 0, "atol": 1e-12}

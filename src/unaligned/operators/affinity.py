@@ -42,7 +42,24 @@ from .pointcloud import (
 )
 
 
-class KernelAffinity(PSDOperator):
+class _PointAffinity(PSDOperator):
+    """What affinities of points share: a kernel and a unit diagonal."""
+
+    def __init__(
+        self, n_samples: int, kernel: Kernel, sigma_squared_error: float, storage: str
+    ) -> None:
+        super().__init__(n_samples)
+        self.kernel = kernel
+        self.sigma_squared = kernel.sigma_squared
+        self.sigma_squared_error = sigma_squared_error
+        self.storage = storage
+
+    def diagonal(self) -> FloatArray:
+        """Return N ones."""
+        return np.ones(self.n_samples)
+
+
+class KernelAffinity(_PointAffinity):
     r"""The affinity of points under a kernel, Eq. 1 [eq:affkern], :math:`K_{ij} = k(x_i, x_j)`.
 
     Rows are computed from the points when asked for. A product with b vectors takes
@@ -86,23 +103,16 @@ class KernelAffinity(PSDOperator):
         storage: str = "dense",
     ) -> None:
         self._cloud = points if isinstance(points, PointCloud) else PointCloud(points)
-        super().__init__(self._cloud.n_samples)
+        _check.one_of("storage", storage, ("dense", "tiled"))
+        super().__init__(self._cloud.n_samples, kernel, sigma_squared_error, storage)
         self._cloud.keep_digits(kernel.sigma_squared)
         self.points = self._cloud.values
-        self.kernel = kernel
-        self.sigma_squared = kernel.sigma_squared
-        self.sigma_squared_error = sigma_squared_error
-        self.storage = _check.one_of("storage", storage, ("dense", "tiled"))
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         if self.storage == "tiled":
             return self._tiled_product(np.asarray(block, dtype=np.float64, order="C"))
         product: FloatArray = self._matrix @ block
         return product
-
-    def diagonal(self) -> FloatArray:
-        """Return N ones."""
-        return np.ones(self.n_samples)
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
@@ -227,7 +237,7 @@ class CrossKernel:
         return out
 
 
-class StreamedAffinity(PSDOperator):
+class StreamedAffinity(_PointAffinity):
     """The affinity, Eq. 1 [eq:affkern], of points that are read by blocks.
 
     `landmarks` needs a sample and passes over the blocks, and those are cheap. Rows and
@@ -237,11 +247,8 @@ class StreamedAffinity(PSDOperator):
     def __init__(
         self, passes: RowPasses, kernel: Kernel, *, sigma_squared_error: float = 0.0
     ) -> None:
-        super().__init__(passes.source.n_rows)
-        self.passes, self.kernel = passes, kernel
-        self.sigma_squared = kernel.sigma_squared
-        self.sigma_squared_error = sigma_squared_error
-        self.storage = "streamed"
+        super().__init__(passes.source.n_rows, kernel, sigma_squared_error, "streamed")
+        self.passes = passes
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return random points, centred, (n_rows, d)."""
@@ -251,10 +258,6 @@ class StreamedAffinity(PSDOperator):
         """Return the tiled affinity of the same points, read into memory."""
         points, error = self.passes.source.read(), self.sigma_squared_error
         return KernelAffinity(points, self.kernel, sigma_squared_error=error, storage="tiled")
-
-    def diagonal(self) -> FloatArray:
-        """Return N ones."""
-        return np.ones(self.n_samples)
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
