@@ -7,7 +7,7 @@ _DOCTESTS = {
     "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],
     "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
     "ot": ["metrics/wasserstein", "metrics/gromov_wasserstein"],
-    "robust_laplacian": ["spectra/laplacian/surface"],
+    "robust_laplacian": ["spectra/laplacian"],
 }
 
 collect_ignore = [

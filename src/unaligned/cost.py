@@ -27,11 +27,11 @@ from .operators.base import CHECKABLE, PSDOperator
 from .operators.kernel import is_euclidean
 from .spectra import auto, pipeline
 from .spectra.base import Accuracy
+from .spectra.bounds import sample_rows
 from .spectra.decay import GAMMA_RANGE
 from .spectra.krylov import Krylov, default_block_size, default_columns
 from .spectra.landmarks import Landmarks, default_budget
 from .spectra.landmarks.streamed import SAMPLE_ROWS
-from .spectra.scale_error import sample_rows
 from .spectra.signature import Signature
 
 __all__ = ["Estimate", "estimate"]
@@ -209,7 +209,7 @@ class _Model:
             checked = self.dataset.kind not in ("distances", "affinity") or n <= CHECKABLE
             definite = self.is_gaussian or (checked and self.part(300).definite)
             choice = auto.choose(n, k, definite=definite, tiled=self.is_tiled)
-            solver, affordable = choice.solver, choice.affordable
+            solver, affordable = auto.resolve_solver(choice.solver), choice.affordable
         if isinstance(solver, Landmarks) or (is_auto and affordable):
             rank, reason = self._landmarks()
             if rank <= affordable:

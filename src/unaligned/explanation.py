@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ._check import FloatArray, IndexArray
-from .spectra.pipeline import require_comparable
 from .spectra.signature import Signature
 
 
@@ -32,7 +31,7 @@ def contributions(first: Signature, second: Signature) -> FloatArray:
     >>> bool(np.isclose(contributions(a, b).sum(), ua.distance(a, b) ** 2))
     True
     """
-    require_comparable(first, second)
+    first.require_comparable(second)
     squares: FloatArray = (first.values - second.values) ** 2
     return squares
 

@@ -1,4 +1,4 @@
-"""Every operator × every solver, from one table: bounds that are called so are never broken.
+"""Every operator × every solver: the error bounds always hold.
 
 A new solver is one row of SOLVERS, a new operator one row of OPERATORS.
 """
@@ -90,7 +90,7 @@ OPERATORS = {
 
 @pytest.fixture(scope="module")
 def truth():
-    """Remember the true eigenvalues of each operator, which all solvers share."""
+    """Cache the true eigenvalues of each operator."""
     seen = {}
 
     def look_up(name, seed):
@@ -104,7 +104,7 @@ def truth():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_the_true_error_never_exceeds_the_bound(name, solver, truth):
+def test_true_error_never_exceeds_bound(name, solver, truth):
     for seed in SEEDS:
         operator = OPERATORS[name](np.random.default_rng(seed))
         try:
@@ -114,7 +114,7 @@ def test_the_true_error_never_exceeds_the_bound(name, solver, truth):
                     operator, K, Accuracy(GAMMA), np.random.default_rng(seed)
                 )
         except InputError:
-            assert not operator.definite  # landmarks refuse, and say what to take instead
+            assert not operator.definite  # landmarks and nystrom raise
             return
         assert spectrum.eigenvalues.shape == (K,)
         assert (np.diff(spectrum.eigenvalues) <= 0).all()
@@ -122,7 +122,7 @@ def test_the_true_error_never_exceeds_the_bound(name, solver, truth):
         if spectrum.bound_kind == "none":
             assert not operator.definite
             continue
-        # What eigvalsh itself may be off by.
+        # Rounding error of eigvalsh.
         floor = 20 * np.finfo(float).eps * truth(name, seed)[0] / GAMMA
         logs = np.log(truth(name, seed) + GAMMA) - np.log(spectrum.eigenvalues + GAMMA)
         assert (np.abs(logs) <= spectrum.log_error(GAMMA) + floor).all(), seed
@@ -131,7 +131,7 @@ def test_the_true_error_never_exceeds_the_bound(name, solver, truth):
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_auto_meets_tol_and_says_how(name, truth):
+def test_auto_meets_tol_and_reports_its_choice(name, truth):
     operator = OPERATORS[name](np.random.default_rng(0))
     spectrum = Auto().solve(operator, K, Accuracy(GAMMA, 1e-3), np.random.default_rng(0))
     logs = np.log(truth(name, 0) + GAMMA) - np.log(spectrum.eigenvalues + GAMMA)
@@ -141,7 +141,7 @@ def test_auto_meets_tol_and_says_how(name, truth):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_same_seed_gives_the_same_values(solver):
+def test_same_seed_gives_same_values(solver):
     found = []
     for _ in range(2):
         operator = OPERATORS["3-torus"](np.random.default_rng(0))

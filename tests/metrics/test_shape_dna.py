@@ -113,7 +113,7 @@ class TestSurfaces:
     def test_dense_and_sparse_agree(self, monkeypatch):
         mesh = sphere_mesh(400)
         dense = self.values(mesh, 50)
-        monkeypatch.setattr("unaligned.spectra.laplacian.surface._DENSE", 10)
+        monkeypatch.setattr("unaligned.spectra.laplacian.DENSE_VERTICES", 10)
         assert np.allclose(self.values(mesh, 50), dense, rtol=1e-8, atol=1e-8)
 
     def test_different_surfaces_are_far_apart_and_equal_ones_close(self):

@@ -1,4 +1,4 @@
-"""Eqs. 1-4 and 11 against a plain reference, on ordinary and on degenerate data."""
+"""Eqs. 1-4 and 11 against a plain reference, on ordinary and degenerate data."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_distances_follow_equations_1_to_4(seed, metric):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_spd_matrix_is_taken_as_it_is(seed):
+def test_eigenvalues_of_spd_matrix_are_used_directly(seed):
     matrix = random_spd(np.random.default_rng(seed), 25)
     found = ua.signature(ua.Dataset(matrix, kind="spd"))
     assert np.allclose(found.eigenvalues, eigenvalues(matrix), atol=1e-12)
@@ -82,7 +82,7 @@ DEGENERATE = {
 
 @pytest.mark.parametrize("solver", ["exact", "nystrom", "auto"])
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_data_gives_the_reference_answer(name, solver):
+def test_degenerate_data_equals_reference(name, solver):
     points = DEGENERATE[name]
     truth = eigenvalues(diffusion_of_points(points), 20)
     signature = ua.signature(points, n_eigenvalues=20, solver=solver)
@@ -93,7 +93,7 @@ def test_degenerate_data_gives_the_reference_answer(name, solver):
 
 @pytest.mark.parametrize("sizes", [(15, 25), (1, 39), (39, 1)])
 @pytest.mark.parametrize("bandwidth", ["mean", 25.0])
-def test_unequal_clusters_of_duplicates_are_refused_with_a_remedy_that_works(sizes, bandwidth):
+def test_zero_median_raises_with_a_remedy_that_works(sizes, bandwidth):
     points = clusters(*sizes)
     message = r"'b'.*median distance between points is 0.*bandwidth='mean' or a number"
     with pytest.raises(DegenerateDataError, match=message):
@@ -115,19 +115,19 @@ def test_unequal_clusters_of_duplicates_are_refused_with_a_remedy_that_works(siz
         (points_of(0, (9, 2)), {"n_eigenvalues": 10}, InputError, r"at least 10 samples.*has 9"),
     ],
 )
-def test_data_without_a_geometry_is_refused(points, options, error, message):
+def test_degenerate_data_raises(points, options, error, message):
     with pytest.raises(error, match=message):
         ua.signature(points, **options)
 
 
 @pytest.mark.parametrize("scale", [1e100, 1e10, 1e-10, 1e-100])
-def test_huge_and_tiny_units_do_not_matter(scale):
+def test_units_do_not_matter(scale):
     points = points_of(0, (40, 3))
     found = ua.signature(points * scale, n_eigenvalues=10).values
     assert np.allclose(found, ua.signature(points, n_eigenvalues=10).values, atol=1e-9)
 
 
-def test_more_eigenvalues_than_some_dataset_has_names_it():
+def test_too_many_eigenvalues_raise_and_name_the_dataset():
     data = {"liver": points_of(0, (15, 2)), "heart": points_of(1, (50, 2))}
     message = r"n_eigenvalues=20 needs at least 20 samples; dataset 'liver' has 15. Lower"
     with pytest.raises(InputError, match=message):

@@ -1,4 +1,4 @@
-"""What LES must not notice: rotation, translation, scale, order of rows, place in a collection."""
+"""Invariance of LES: rotation, translation, scale, order of rows, position in a collection."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_les_does_not_notice(change, seed):
+def test_les_is_invariant(change, seed):
     points = cloud(seed)
     changed = CHANGES[change](points, np.random.default_rng(seed + 50))
     assert ua.distance(points, changed, solver="exact", **K) < 1e-8
@@ -40,7 +40,7 @@ def test_les_does_not_notice(change, seed):
 
 @pytest.mark.parametrize("solver", ["exact", "nystrom", "auto"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_distance_of_a_dataset_to_itself_is_exactly_zero(solver, seed):
+def test_distance_of_dataset_to_itself_is_exactly_zero(solver, seed):
     points = cloud(seed)
     options = {"solver": solver, "rng": seed, **K}
     assert ua.distance(points, points.copy(), **options) == 0.0
@@ -54,7 +54,7 @@ def test_the_distance_of_a_dataset_to_itself_is_exactly_zero(solver, seed):
 
 @pytest.mark.parametrize("solver", ["exact", "nystrom"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_signature_does_not_depend_on_its_place_in_a_collection(solver, seed):
+def test_signature_does_not_depend_on_position_in_collection(solver, seed):
     points = cloud(seed)
     others = {f"o{i}": cloud(100 + i, (60 + i, 3)) for i in range(3)}
     options = {"solver": solver, **K}
@@ -79,7 +79,7 @@ def nystrom_values(rng):
     return ua.signature(cloud(0), solver="nystrom", rng=rng, **K).values
 
 
-def test_rng_none_and_ints_are_repeatable_and_generators_move_on():
+def test_rng_none_and_int_are_repeatable_and_generator_advances():
     for rng in (None, 0, 5, 2**80):
         assert np.array_equal(nystrom_values(rng), nystrom_values(rng))
     assert not np.array_equal(nystrom_values(1), nystrom_values(2))
@@ -110,7 +110,7 @@ def coupled_tori(seed, scale=0.6, n_samples=100):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_les_is_a_lower_bound_of_the_log_euclidean_distance_of_coupled_tori(seed):
+def test_les_is_a_lower_bound_of_log_euclidean_distance(seed):
     # Proposition 1 with W + γI on both sides, all eigenvalues.
     tori = coupled_tori(seed)
     lower = ua.compare(tori, n_eigenvalues=100, solver="exact").distances
@@ -121,7 +121,7 @@ def test_les_is_a_lower_bound_of_the_log_euclidean_distance_of_coupled_tori(seed
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_heat_traces_bound_the_nuclear_norm_from_below(seed):
+def test_heat_traces_are_a_lower_bound_of_nuclear_norm(seed):
     # The reason why IMD is a lower bound of spectral GW: |tr A - tr B| <= ‖A - B‖₁.
     from reference import diffusion_of_points
 
@@ -132,7 +132,7 @@ def test_heat_traces_bound_the_nuclear_norm_from_below(seed):
         assert abs(np.trace(a) - np.trace(b)) <= nuclear * (1 + 1e-9)
 
 
-def test_more_dimensions_are_further_than_another_sample():
+def test_another_dimension_is_farther_than_another_sample():
     T2, again, T3 = (
         shape(torus_angles(300, rng=seed))
         for shape, seed in ((torus2, 0), (torus2, 1), (torus3, 2))

@@ -1,4 +1,4 @@
-"""Proposition 1 and the log-Hilbert-Schmidt distance."""
+"""Propositions 1 and 2, and the log-Hilbert-Schmidt distance."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def log_euclidean(first, second):
 
 @pytest.mark.parametrize("size", [1, 2, 5, 30])
 @pytest.mark.parametrize("seed", range(10))
-def test_the_log_euclidean_distance_lies_between_the_bounds(seed, size):
+def test_log_euclidean_distance_lies_between_bounds(seed, size):
     rng = np.random.default_rng([seed, size])
     first, second = random_spd(rng, size), random_spd(rng, size)
     lower, upper = ua.log_euclidean_bounds(first, second)
@@ -27,7 +27,7 @@ def test_the_log_euclidean_distance_lies_between_the_bounds(seed, size):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_bounds_are_attained_by_commuting_matrices(seed):
+def test_bounds_are_attained_by_commuting_matrices(seed):
     # Same order of eigenvectors: the lower bound; opposite order: the upper.
     rng = np.random.default_rng(seed)
     Q = np.linalg.qr(rng.standard_normal((20, 20)))[0]
@@ -38,12 +38,12 @@ def test_the_bounds_are_attained_by_commuting_matrices(seed):
         assert bound == pytest.approx(log_euclidean(first, second), rel=1e-9)
 
 
-def test_the_distance_to_itself_has_a_lower_bound_of_zero():
+def test_lower_bound_of_distance_to_itself_is_zero():
     matrix = random_spd(np.random.default_rng(0), 8)
     assert ua.log_euclidean_bounds(matrix, matrix)[0] == 0.0
 
 
-def test_sparse_and_integer_matrices_are_read():
+def test_sparse_and_integer_matrices_are_accepted():
     matrix = np.diag([3, 2, 1])
     expected = ua.log_euclidean_bounds(matrix.astype(float), np.eye(3))
     assert ua.log_euclidean_bounds(sparse.csr_array(matrix), np.eye(3)) == expected
@@ -60,20 +60,20 @@ def test_sparse_and_integer_matrices_are_read():
         (np.array([[np.nan, 0.0], [0.0, 1.0]]), InputError, r"W1 must be finite and symmetric"),
         (np.diag([1.0, 0.0]), InputError, r"positive definite.*W1 \+ gamma \* numpy.eye\(2\)"),
         (np.diag([1.0, -1.0]), InputError, r"smallest eigenvalue is -1"),
-        (np.eye(3), InputError, r"W1 and W2 must have one shape.*size 3 and 2"),
+        (np.eye(3), InputError, r"W1 and W2 must have the same shape; their sizes are 3 and 2"),
         (np.eye(2) * 1j, InputTypeError, r"W1 must hold real numbers; it holds complex"),
         ("eye", InputTypeError, r"W1 must be array-like"),
         (None, InputTypeError, r"W1 must be array-like"),
     ],
 )
-def test_what_is_not_spd_is_refused(matrix, error, message):
+def test_matrices_that_are_not_spd_raise(matrix, error, message):
     with pytest.raises(error, match=message):
         ua.log_euclidean_bounds(matrix, np.eye(2))
 
 
 @pytest.mark.parametrize("gamma", [1e-8, 1e-3, 1.0])
 @pytest.mark.parametrize("seed", range(5))
-def test_with_equal_regularisation_log_hilbert_schmidt_is_les(seed, gamma):
+def test_log_hilbert_schmidt_with_equal_regularisation_is_les(seed, gamma):
     rng = np.random.default_rng(seed)
     a, b = np.sort(rng.uniform(size=(2, 15)))[:, ::-1]
     assert ua.log_hilbert_schmidt(a, b, gamma, gamma) == pytest.approx(les(a, b, gamma), rel=1e-8)
@@ -82,7 +82,7 @@ def test_with_equal_regularisation_log_hilbert_schmidt_is_les(seed, gamma):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_log_hilbert_schmidt_by_hand(seed):
+def test_log_hilbert_schmidt_equals_formula(seed):
     rng = np.random.default_rng(seed)
     (a, b), gamma, mu = rng.uniform(size=(2, 6)), 0.3, 0.02
     total = (np.log(gamma) - np.log(mu)) ** 2
@@ -95,7 +95,7 @@ def test_log_hilbert_schmidt_by_hand(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_longer_spectrum_of_zeros_changes_nothing(seed):
+def test_padding_a_spectrum_with_zeros_changes_nothing(seed):
     a, b = np.random.default_rng(seed).uniform(size=(2, 4))
     short = ua.log_hilbert_schmidt(a, b[:2], 0.1, 0.2)
     assert ua.log_hilbert_schmidt(a, np.r_[b[:2], 0.0, 0.0], 0.1, 0.2) == short
@@ -103,7 +103,7 @@ def test_a_longer_spectrum_of_zeros_changes_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_log_hilbert_schmidt_bounds_the_distance_of_the_operators_from_below(seed):
+def test_log_hilbert_schmidt_is_a_lower_bound(seed):
     rng = np.random.default_rng(seed)
     gamma, mu = 0.1, 0.03
     A, B = random_spd(rng, 12), random_spd(rng, 12)
@@ -119,9 +119,17 @@ def test_log_hilbert_schmidt_bounds_the_distance_of_the_operators_from_below(see
         (([1.0], [1.0], 0.0, 1.0), InputError, r"gamma=0.0 must be above 0"),
         (([1.0], [1.0], 1.0, -1.0), InputError, r"mu=-1.0 must be above 0"),
         (([1.0], [1.0], True, 1.0), InputTypeError, r"gamma=True must be a number"),
-        (([-1.0], [1.0], 1.0, 1.0), InputError, r"spectrum1 must hold finite eigenvalues"),
-        (([1.0], [np.nan], 1.0, 1.0), InputError, r"spectrum2 must hold finite eigenvalues"),
-        (([1.0], [], 1.0, 1.0), InputError, r"spectrum2 must hold finite eigenvalues"),
+        (([-1.0], [1.0], 1.0, 1.0), InputError, r"spectrum1 must hold finite, nonneg"),
+        (
+            ([1.0], [np.nan], 1.0, 1.0),
+            InputError,
+            r"spectrum2 must hold finite, nonneg",
+        ),
+        (
+            ([1.0], [], 1.0, 1.0),
+            InputError,
+            r"spectrum2 must hold finite, nonneg",
+        ),
         (([1j], [1.0], 1.0, 1.0), InputTypeError, r"spectrum1 must hold real numbers"),
         (("ab", [1.0], 1.0, 1.0), InputTypeError, r"spectrum1 must hold real numbers, not str"),
         (
@@ -131,7 +139,7 @@ def test_log_hilbert_schmidt_bounds_the_distance_of_the_operators_from_below(see
         ),
     ],
 )
-def test_what_is_no_spectrum_is_refused(arguments, error, message):
+def test_invalid_spectra_raise(arguments, error, message):
     with pytest.raises(error, match=message):
         ua.log_hilbert_schmidt(*arguments)
 
@@ -144,13 +152,13 @@ def test_proposition_2_needs_more_columns_than_k_plus_1():
 
 
 @pytest.mark.parametrize(("missing", "holds"), [(0.69, True), (0.71, False)])
-def test_the_condition_is_0_5828_of_what_the_eigenvalue_may_be(missing, holds):
+def test_condition_of_proposition_2_is_a_relative_error_of_0_5828(missing, holds):
     # missing / (0.5 + missing) = 0.5828 at missing = 0.6984
     assert sketch_bounds(np.array([1.0, 0.5]), 3.0, missing, 9, 0.0).condition_holds is holds
 
 
 @pytest.mark.parametrize("seed", [*range(6), 18])
-def test_matrices_of_lower_rank_are_refused_whatever_rounding_left_of_them(seed):
+def test_rank_deficient_matrices_raise_despite_rounding(seed):
     few = np.cov(np.random.default_rng(seed).normal(size=(4, 4)).T)  # of rank 3
     with pytest.raises(InputError, match=r"W1 must be clearly positive definite"):
         ua.log_euclidean_bounds(few, np.eye(4))

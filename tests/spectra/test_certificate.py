@@ -70,8 +70,8 @@ def test_limits_hold_for_any_landmarks(name, rank, seed):
     density = np.maximum(features.T @ features.sum(axis=1), 1.0)
     degree = np.maximum(features.T @ (features @ (1.0 / density)), 1.0 / density)
     ratio = squares * density * degree
-    assert limits.low <= ratio.min() * (1 + 1e-9)
-    assert ratio.max() <= limits.high * (1 + 1e-9)
+    assert limits[0] <= ratio.min() * (1 + 1e-9)
+    assert ratio.max() <= limits[1] * (1 + 1e-9)
     spectrum = found.statistics.spectrum(found.gram, points.shape[0], limits, 1.0)
     assert (eigenvalues >= spectrum.lower - 1e-13).all()
     above = np.maximum(eigenvalues - spectrum.upper - 1e-13, 0.0)
@@ -86,7 +86,7 @@ def test_limits_close_as_landmarks_are_added():
     for rank in (6, 12, 25):
         statistics = passes(points, basis_of(points, scale, rank, 0)).statistics
         limits = statistics.scaling_limits(nonnegative=True)
-        widths.append(limits.high - limits.low + limits.high * statistics.sums.scaled_residual)
+        widths.append(limits[1] - limits[0] + limits[1] * statistics.sums.scaled_residual)
     assert widths[0] > 10 * widths[1] > 100 * widths[2]
 
 

@@ -1,4 +1,4 @@
-"""The exact solver is LAPACK, and its bound is rounding."""
+"""The exact solver: eigenvalues of LAPACK with a bound on rounding."""
 
 import time
 
@@ -20,7 +20,7 @@ def solve(matrix, k, **options):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_known_spectrum_is_found_within_the_bound(seed):
+def test_known_spectrum_lies_within_bound(seed):
     rng = np.random.default_rng(seed)
     Q = np.linalg.qr(rng.standard_normal((80, 80)))[0]
     truth = np.sort(10.0 ** rng.uniform(-9, 0, size=80))[::-1]
@@ -32,7 +32,7 @@ def test_a_known_spectrum_is_found_within_the_bound(seed):
     assert np.linalg.norm(error) <= 3 * spectrum.total_log_error(1e-8)
 
 
-def test_the_matrix_given_is_left_alone():
+def test_input_matrix_is_not_modified():
     matrix = random_spd(np.random.default_rng(0), 20)
     before = matrix.copy()
     solve(matrix, 5)
@@ -46,18 +46,18 @@ def test_all_eigenvalues_of_a_diffusion_operator():
     assert spectrum.eigenvalues[0] == pytest.approx(1.0, abs=1e-14)
 
 
-def test_negative_eigenvalues_are_clipped_and_their_mass_told():
+def test_negative_eigenvalues_are_clipped_and_their_mass_reported():
     spectrum = solve(np.diag([3.0, 1.0, -1.0]), 3, definite=False)
     assert np.array_equal(spectrum.eigenvalues, [3.0, 1.0, 0.0])
     assert spectrum.stats["negative_mass"] == pytest.approx(0.2)
     assert spectrum.bound_kind == "none"
 
 
-def test_a_zero_matrix_has_zero_eigenvalues():
+def test_zero_matrix_has_zero_eigenvalues():
     assert np.array_equal(solve(np.zeros((3, 3)), 2).eigenvalues, [0.0, 0.0])
 
 
-def test_a_spectrum_cannot_be_changed_and_cutting_keeps_its_bounds():
+def test_spectrum_is_read_only_and_truncation_keeps_bounds():
     values = np.array([1.0, 0.5, 0.25])
     spectrum = Spectrum(values, values - 0.01, values + 0.01, 0.1, "certified", "test")
     with pytest.raises(ValueError, match="read-only"):
@@ -70,7 +70,7 @@ def test_a_spectrum_cannot_be_changed_and_cutting_keeps_its_bounds():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_total_bound_covers_every_way_to_spend_the_slack(seed):
+def test_total_bound_covers_any_distribution_of_slack(seed):
     rng = np.random.default_rng(seed)
     estimate = np.sort(10.0 ** rng.uniform(-6, 0, size=12))[::-1]
     slack = float(10.0 ** rng.uniform(-8, 0))
@@ -84,26 +84,26 @@ def test_the_total_bound_covers_every_way_to_spend_the_slack(seed):
         assert np.linalg.norm(error) <= spectrum.total_log_error(gamma) * (1 + 1e-12)
 
 
-def test_without_gamma_a_zero_eigenvalue_has_no_finite_bound():
+def test_zero_eigenvalue_without_gamma_has_infinite_bound():
     zero = np.array([1.0, 0.0])
     assert Spectrum(zero, zero, zero, 0.1, "certified", "test").total_log_error(0.0) == np.inf
     assert Spectrum(zero, zero, zero, 0.0, "exact", "test").total_log_error(0.0) == 0.0
 
 
-def test_more_rows_than_memory_are_refused_at_once(monkeypatch):
+def test_more_rows_than_fit_into_memory_raise_before_reading(monkeypatch):
     monkeypatch.setattr(exact, "available_memory", lambda: 1 << 34)
     points = np.random.default_rng(0).normal(size=(60_000, 2))
     source = ua.Dataset.from_source(lambda: iter([points]), name="many")
     started = time.perf_counter()
     for data in (source, ua.Dataset(points, name="many")):
-        message = r"^dataset 'many': solver='exact' .* 60000 rows .* 53\.6 GiB, .*solver='auto'"
+        message = r"^dataset 'many': solver='exact' needs 53\.6 GiB .* 60000 rows .*solver='auto'"
         with pytest.raises(InputError, match=message):
             ua.signature(data, solver="exact", n_eigenvalues=20)
     assert time.perf_counter() - started < 5.0
 
 
-def test_rows_that_fit_are_not_refused(monkeypatch):
+def test_rows_that_fit_do_not_raise(monkeypatch):
     monkeypatch.setattr(exact, "available_memory", lambda: 16 * 300**2)
     Exact().require_memory(300)
-    with pytest.raises(InputError, match=r"solver='exact' forms the matrix of all 301 rows"):
+    with pytest.raises(InputError, match=r"solver='exact' needs .* for the matrix of 301 rows"):
         Exact().require_memory(301)

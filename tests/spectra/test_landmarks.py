@@ -302,14 +302,14 @@ def test_scaling_limits_hold_for_any_number_of_landmarks(name, rank):
     grown = CertifiedCholesky(operator, factor, 5, Accuracy(), np.random.default_rng(1))
     grown.refresh()
     ratio = operator.scaling**2 / grown.squares
-    assert grown.limits.low <= ratio.min() * (1 + 1e-12)
-    assert ratio.max() <= grown.limits.high * (1 + 1e-12)
+    assert grown.limits[0] <= ratio.min() * (1 + 1e-12)
+    assert ratio.max() <= grown.limits[1] * (1 + 1e-12)
 
 
 def test_statistics_do_not_depend_on_how_rows_are_split():
     rng = np.random.default_rng(0)
     left, diagonal, density, degree = rng.uniform(0.1, 1.0, (4, 300))
-    scaling = Scaling.of(density + 1.0, degree, diagonal, nonnegative=True)
+    scaling = Scaling.of(density + 1.0, degree, diagonal, 0.0, nonnegative=True)
     whole = RowStatistics.of(left, diagonal, scaling)
     first, second = (
         RowStatistics.of(left[rows], diagonal[rows], Scaling(*(a[rows] for a in scaling[:3])))

@@ -1,4 +1,4 @@
-"""Algorithm 1 to the letter, its failures, its certificate, and Proposition 2."""
+"""Algorithm 1: values, fallback, certificate, and Proposition 2."""
 
 import numpy as np
 import pytest
@@ -34,35 +34,35 @@ def solve(matrix, seed, k=K, m=M, **options):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", ["slow", "clustered", "flat"])
-def test_the_solver_is_algorithm_1(name, seed):
+def test_solver_equals_algorithm_1(name, seed):
     W = matrix_with(name)
     expected = algorithm_1(W, K, M, np.random.default_rng(seed))
     assert np.allclose(solve(W, seed).eigenvalues, expected, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_shift_enters_and_leaves_as_in_algorithm_1(seed, monkeypatch):
+def test_shift_is_added_and_removed_as_in_algorithm_1(seed, monkeypatch):
     # μ = 2.2e-16 drowns in rounding; a large one shows whether ν is used to the letter.
-    monkeypatch.setattr(nystrom, "_MU", 1e-3)
+    monkeypatch.setattr(nystrom, "MU", 1e-3)
     W = matrix_with("slow")
     expected = algorithm_1(W, K, M, np.random.default_rng(seed), mu=1e-3)
     assert np.allclose(solve(W, seed).eigenvalues, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_solver_is_algorithm_1_on_a_diffusion_operator(seed):
+def test_solver_equals_algorithm_1_on_diffusion_operator(seed):
     W = diffusion_of_points(np.random.default_rng(seed).normal(size=(150, 10)))
     expected = algorithm_1(W, 10, 20, np.random.default_rng(seed))
     assert np.allclose(solve(W, seed, 10, 20).eigenvalues, expected, rtol=1e-8)
 
 
-def test_the_sketch_is_exact_with_as_many_columns_as_rows():
+def test_sketch_with_n_columns_is_exact():
     W = matrix_with("slow")[:50, :50]
     assert np.allclose(solve(W, 0, 10, 50).eigenvalues, eigenvalues(W, 10), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_the_trace_certificate_always_holds(name):
+def test_trace_certificate_always_holds(name):
     truth = SPECTRA[name][:K]
     for seed in SEEDS:
         spectrum = solve(matrix_with(name, seed), seed)
@@ -99,7 +99,7 @@ def test_proposition_2_holds_on_average(name):
 
 
 @pytest.mark.parametrize("name", ["slow", "clustered"])
-def test_the_expectation_bound_holds_on_average(name):
+def test_expectation_bound_holds_on_average(name):
     truth = np.log(SPECTRA[name][:K] + GAMMA)
     runs = [solve(matrix_with(name, s), s, bound="expectation") for s in SEEDS]
     assert {run.bound_kind for run in runs} == {"expectation"}
@@ -118,7 +118,7 @@ RANK_DEFICIENT = {
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", RANK_DEFICIENT)
-def test_rank_deficient_operators_give_right_values_and_say_how(name, seed):
+def test_rank_deficient_operators_give_correct_values(name, seed):
     W = RANK_DEFICIENT[name]
     spectrum = solve(W, seed, 8, 16)
     truth = eigenvalues(W, 8)
@@ -129,7 +129,7 @@ def test_rank_deficient_operators_give_right_values_and_say_how(name, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_cholesky_that_fails_is_handled_and_said(seed):
+def test_failed_cholesky_falls_back_to_eigenvectors(seed):
     # ν is 2.2e-16·‖Y‖, so eigenvalues of -1e-13 make Ωᵀ(W + νI)Ω indefinite for certain.
     values = np.r_[1.0, 0.5, 0.25, np.full(57, -1e-13)]
     Q = np.linalg.qr(np.random.default_rng(seed).standard_normal((60, 60)))[0]
@@ -138,7 +138,7 @@ def test_a_cholesky_that_fails_is_handled_and_said(seed):
     assert np.allclose(spectrum.eigenvalues, np.maximum(values[:6], 0.0), atol=1e-11)
 
 
-def test_the_failure_reaches_the_signature_of_duplicated_points():
+def test_signature_of_duplicated_points_reports_fallback():
     few = np.repeat(np.random.default_rng(0).normal(size=(12, 2)), 10, axis=0)
     signature = ua.signature(few, n_eigenvalues=30, solver="nystrom")
     assert "factorisation" in signature.stats
@@ -147,7 +147,7 @@ def test_the_failure_reaches_the_signature_of_duplicated_points():
     assert error <= signature.total_error_bound + exact.total_error_bound
 
 
-def test_an_indefinite_operator_is_refused():
+def test_indefinite_operator_raises():
     operator = MatrixOperator(np.diag([1.0, -1.0]), definite=False)
     with pytest.raises(InputError, match=r"'nystrom' needs a positive semi-definite.*'exact'"):
         Nystrom().solve(operator, 1, Accuracy(), np.random.default_rng(0))
@@ -170,13 +170,13 @@ def test_an_indefinite_operator_is_refused():
         ({"solver": 3}, InputError, r"solver=3 is not known"),
     ],
 )
-def test_wrong_settings_are_refused(options, error, message):
+def test_invalid_settings_raise(options, error, message):
     points = np.random.default_rng(0).normal(size=(40, 2))
     with pytest.raises(error, match=message):
         ua.signature(points, n_eigenvalues=10, **{"solver": "nystrom", **options})
 
 
-def test_the_default_sketch_is_2k_and_at_most_n():
+def test_default_sketch_size_is_2k_and_at_most_n():
     points = np.random.default_rng(0).normal(size=(40, 2))
     for k, m in ((5, 10), (20, 40), (30, 40)):
         assert ua.signature(points, n_eigenvalues=k, solver="nystrom").stats["sketch_size"] == m

@@ -25,7 +25,6 @@ from ..spectra.pipeline import (
     SignatureSettings,
     compute_signature,
     default_eigenvalues,
-    require_comparable,
     require_enough,
 )
 from ..spectra.signature import Signature
@@ -227,7 +226,7 @@ class SpectralDistance(Distance):
     def compare(self, first: Signature, second: Signature) -> float:
         """Return the distance; raise if the recipes differ."""
         if self.gives_signatures:
-            require_comparable(first, second)
+            first.require_comparable(second)
         return self.between(first, second)
 
     @abstractmethod

@@ -17,7 +17,7 @@ from ..data.facts import Facts
 from ..data.shapes import Mesh
 from ..engine import Engine
 from ..errors import DegenerateDataError, InputError, NotApplicableError, about
-from ..spectra.laplacian.surface import surface_eigenvalues
+from ..spectra.laplacian import surface_eigenvalues
 from ..spectra.pipeline import require_enough
 from ..spectra.signature import Signature
 from .base import SpectralDistance

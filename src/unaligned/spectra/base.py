@@ -1,31 +1,33 @@
-"""Spectrum, the solver interface, and the accuracy that is asked of it."""
+"""Spectrum, the solver interface, and the accuracy wanted of it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
+from .. import defaults
 from .._check import FloatArray
 from ..operators.base import PSDOperator
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What is wanted: a 2-norm error of the K values log(λ + γ) of at most `tol`."""
+    """The wanted accuracy: a 2-norm error of the K values log(λ + γ) of at most `tol`."""
 
-    gamma: float = 1e-8
-    tol: float = 1e-4
+    gamma: float = defaults.GAMMA
+    tol: float = defaults.TOL
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    r"""The K largest eigenvalues of an operator and what is known about their error.
+    r"""The K largest eigenvalues of an operator, with bounds.
 
-    What is known has one form for every solver: the true eigenvalues satisfy
+    The bounds have one form for every solver: the true eigenvalues satisfy
 
     .. math:: l_i \le \lambda_i \le u_i + e_i, \qquad e_i \ge 0, \qquad \sum_i e_i \le \tau .
 
@@ -36,14 +38,14 @@ class Spectrum:
     lower, upper
         Shape (K,): l and u.
     slack
-        τ, what may be missing from all eigenvalues together, such as the trace of a residual.
+        τ, a bound on the sum of all errors, such as the trace of a residual.
     bound_kind
-        `exact` (rounding only), `certified` (deterministic), `probabilistic` (holds but for an
-        unlucky start block), `expectation` (Proposition 2: holds on average) or `none`.
+        `exact` (rounding only), `certified` (deterministic), `probabilistic` (fails with small
+        probability), `expectation` (Proposition 2: holds on average) or `none`.
     solver
-        The name of the solver that made it.
+        The name of the solver.
     stats
-        What it cost and what happened on the way.
+        Cost and progress of the solver.
 
     Examples
     --------
@@ -64,7 +66,7 @@ class Spectrum:
     def __post_init__(self) -> None:
         for name in ("eigenvalues", "lower", "upper"):
             values = getattr(self, name).view()
-            values.flags.writeable = False  # a result is not for changing
+            values.flags.writeable = False
             object.__setattr__(self, name, values)
 
     @property
@@ -73,27 +75,19 @@ class Spectrum:
         return int(self.eigenvalues.size)
 
     def truncate(self, n_eigenvalues: int) -> Spectrum:
-        """Return the spectrum of the first `n_eigenvalues` only; its bounds stay true."""
-        k = n_eigenvalues
-        return Spectrum(
-            self.eigenvalues[:k],
-            self.lower[:k],
-            self.upper[:k],
-            self.slack,
-            self.bound_kind,
-            self.solver,
-            self.stats,
-        )
+        """Return the spectrum of the first `n_eigenvalues` only; its bounds still hold."""
+        names = ("eigenvalues", "lower", "upper")
+        return replace(self, **{name: getattr(self, name)[:n_eigenvalues] for name in names})
 
     def log_error(self, gamma: float) -> FloatArray:
-        """Bound abs(log(λᵢ + γ) - log(λ̂ᵢ + γ)) for each i, (K,); inf where nothing is known."""
+        """Bound abs(log(λᵢ + γ) - log(λ̂ᵢ + γ)) for each i, (K,); inf without a bound."""
         return self._log_interval(gamma, self.upper + self.slack)
 
     def total_log_error(self, gamma: float) -> float:
         """Bound the 2-norm of the error of the K values log(λ + γ).
 
-        The interval part is a plain norm. The slack is shared by all eigenvalues, so it can
-        hurt no more than when it all falls on the smallest: τ / (u_K + γ).
+        The interval part is a norm. The slack is shared by all eigenvalues, so its effect is
+        largest when it all falls on the smallest: τ / (u_K + γ).
         """
         interval = np.linalg.norm(self._log_interval(gamma, self.upper))
         floor = self.upper + gamma
@@ -103,29 +97,25 @@ class Spectrum:
         return float(interval + min(apart, self.slack / floor.min()))
 
     def _log_interval(self, gamma: float, upper: FloatArray) -> FloatArray:
-        """Bound how far log(λᵢ + γ) is off either way if λᵢ lies between `lower` and `upper`."""
+        """Bound the error of log(λᵢ + γ) if λᵢ lies between `lower` and `upper`."""
         upward = _log_ratio(upper + gamma, self.eigenvalues + gamma)
         downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
         return np.maximum(np.maximum(upward, downward), 0.0)
 
 
 class EigenSolver(ABC):
-    """A way from an operator to its K largest eigenvalues; instances are frozen settings."""
+    """Computes the K largest eigenvalues of an operator; instances are frozen settings."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def solve(
-        self,
-        operator: PSDOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of `operator`."""
 
     def require_memory(self, n_samples: int) -> None:  # noqa: B027
-        """Refuse more rows than there is memory for; most solvers get by with what there is."""
+        """Raise InputError for more rows than fit into memory; most solvers have no such limit."""
 
 
 def descending(eigenvalues: FloatArray) -> FloatArray:
@@ -134,10 +124,8 @@ def descending(eigenvalues: FloatArray) -> FloatArray:
 
 
 def negative_mass(eigenvalues: FloatArray) -> float:
-    """Return the share of the negative ones in the sum of sizes, which clipping takes away.
+    """Return the share of negative values in the sum of magnitudes, which clipping removes.
 
-    Examples
-    --------
     >>> negative_mass(np.array([3.0, -1.0]))
     0.25
     """
@@ -146,10 +134,8 @@ def negative_mass(eigenvalues: FloatArray) -> float:
 
 
 def is_singular(eigenvalues: FloatArray) -> bool:
-    """Say whether the smallest eigenvalue is 0 but for rounding: at most N · eps · λ₁.
+    """Return whether the smallest eigenvalue is 0 up to rounding: at most N · eps · λ₁.
 
-    Examples
-    --------
     >>> is_singular(np.array([3.0, 1e-17])), is_singular(np.array([3.0, 1e-12]))
     (True, False)
     """
@@ -158,7 +144,7 @@ def is_singular(eigenvalues: FloatArray) -> bool:
 
 
 def rounding_error(operator: PSDOperator, largest: float) -> float:
-    """Return what floating point alone may do to an eigenvalue: (√N + 12) · eps · λ₁.
+    """Return the rounding error of an eigenvalue: (√N + 12) · eps · λ₁.
 
     The worst case of backward analysis has N in place of √N; the square root is what independent
     roundings give. Measured on 3000 random matrices up to N=400, rounding of the matrix itself

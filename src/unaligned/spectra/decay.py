@@ -1,4 +1,4 @@
-"""How a spectrum decays: where signal ends and noise begins, and which γ and K that suggests."""
+"""The decay of a spectrum, and the γ and K that it suggests."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import defaults
 from .._check import FloatArray
 
-# γ is never suggested outside this range: below lies rounding, above lies everything.
-GAMMA_RANGE = (1e-8, 1e-2)
-_SHORTEST = 8  # eigenvalues on either side of a knee
-_FLATTER = 0.5  # how much slower the decay behind a knee must be, at least
+# The smallest and largest γ suggested: rounding is below, most of the signal above.
+GAMMA_RANGE = (defaults.GAMMA, 1e-2)
 
 
 class Knee(NamedTuple):
-    """Where the decay of a spectrum changes.
+    """The position at which the decay of a spectrum slows down.
 
     Attributes
     ----------
     position
         The number of eigenvalues before the knee.
     ratio_before, ratio_after
-        The usual λᵢ/λᵢ₊₁ on either side (geometric means).
+        The geometric mean of λᵢ/λᵢ₊₁ on either side.
     """
 
     position: int
@@ -31,17 +30,17 @@ class Knee(NamedTuple):
 
 
 def float_floor(n_samples: int, largest: float = 1.0) -> float:
-    """Return the size below which an eigenvalue is rounding: √N · eps · λ₁."""
+    """Return the value below which an eigenvalue is rounding: √N · eps · λ₁."""
     return float(np.sqrt(n_samples) * np.finfo(np.float64).eps * largest)
 
 
 def find_knee(eigenvalues: FloatArray, floor: float) -> Knee | None:
-    r"""Return where the ratios λᵢ/λᵢ₊₁ drop towards 1, or None where they do not.
+    r"""Return where the ratios λᵢ/λᵢ₊₁ drop towards 1, or None if they do not.
 
     The remark on γ in Section 4.2.1 (after Ding and Ma, 2020): signal eigenvalues are well apart,
     noise eigenvalues close together. log λ is fitted by two straight lines; their slopes are the
     mean log-ratios, and the break with the smallest squared error is the knee, if the second
-    slope is at most half of the first. Eigenvalues below `floor` take no part, nor does the
+    slope is at most half of the first. Eigenvalues below `floor` are ignored, and so is the
     first, which is 1 for every diffusion operator. O(K²).
 
     Examples
@@ -51,13 +50,14 @@ def find_knee(eigenvalues: FloatArray, floor: float) -> Knee | None:
     20
     """
     logs = np.log(eigenvalues[1:][eigenvalues[1:] > floor])
-    if logs.size < 2 * _SHORTEST:
+    shortest = 8  # eigenvalues on either side of a knee
+    if logs.size < 2 * shortest:
         return None
-    breaks = np.arange(_SHORTEST, logs.size - _SHORTEST + 1)
+    breaks = np.arange(shortest, logs.size - shortest + 1)
     errors = [_line(logs[:b])[1] + _line(logs[b:])[1] for b in breaks]
     best = int(breaks[int(np.argmin(errors))])
     before, after = -_line(logs[:best])[0], -_line(logs[best:])[0]
-    if before <= 0 or after > _FLATTER * before:
+    if before <= 0 or after > 0.5 * before:
         return None
     return Knee(best + 1, float(np.exp(before)), float(np.exp(after)))
 
@@ -72,7 +72,7 @@ def suggest_gamma(eigenvalues: FloatArray, n_samples: int) -> tuple[float, str]:
     gamma = float(10.0 ** np.clip(np.round(np.log10(level)), np.log10(low), np.log10(high)))
     return gamma, (
         f"the ratios λᵢ/λᵢ₊₁ fall from {knee.ratio_before:.3g} to {knee.ratio_after:.3g} at "
-        f"i={knee.position}, where λ={level:.1e}: what lies below looks like noise"
+        f"i={knee.position}, where λ={level:.1e}: smaller ones look like noise"
     )
 
 
@@ -85,7 +85,7 @@ def suggest_count(eigenvalues: FloatArray, gamma: float) -> tuple[int, str]:
 
 
 def _line(values: FloatArray) -> tuple[float, float]:
-    """Return slope and squared error of the straight line through values at 0, 1, 2 and so on."""
+    """Return slope and squared error of the straight line fitted to values."""
     x = np.arange(values.size) - (values.size - 1) / 2
     slope = float(x @ values / (x @ x))
     residual = values - values.mean() - slope * x

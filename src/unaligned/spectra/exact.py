@@ -1,4 +1,4 @@
-"""The whole dense matrix to LAPACK."""
+"""All eigenvalues by LAPACK."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from .._check import FloatArray
 from .._format import amount
@@ -19,8 +20,8 @@ from .base import Accuracy, EigenSolver, Spectrum, descending, negative_mass, ro
 class Exact(EigenSolver):
     """All eigenvalues by LAPACK, of which the K largest are kept.
 
-    Nothing but rounding stands between these values and the truth. O(N³) time (0.3 s at
-    N=1800, 13 s at 6000 on two cores), 8 N² bytes on top of the operator.
+    Exact up to rounding. O(N³) time (0.3 s at N=1800, 13 s at 6000 on two cores), 8 N² bytes on
+    top of the operator.
 
     Examples
     --------
@@ -33,25 +34,21 @@ class Exact(EigenSolver):
     name: ClassVar[str] = "exact"
 
     def require_memory(self, n_samples: int) -> None:
-        """Refuse rows whose N×N matrix and the copy that LAPACK overwrites do not fit."""
+        """Raise InputError if the N×N matrix and the copy that LAPACK overwrites do not fit."""
         needed, there = 16 * n_samples**2, available_memory()
         if needed > there:
             raise InputError(
-                f"solver='exact' forms the matrix of all {n_samples} rows twice, "
-                f"{amount(needed)}, and {amount(there)} are available. Use "
-                "solver='auto', whose values have an error bound, or take a subsample of the rows."
+                f"solver='exact' needs {amount(needed)} for the matrix of {n_samples} rows and a "
+                f"copy; {amount(there)} are available. Use solver='auto', whose values have an "
+                "error bound, or a subsample of the rows."
             )
 
     def solve(
-        self,
-        operator: PSDOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
-        """Return the `n_eigenvalues` largest eigenvalues; `tol` and `rng` play no part."""
+        """Return the `n_eigenvalues` largest eigenvalues; `tol` and `rng` are ignored."""
         matrix = operator.to_dense()
-        # NumPy's, not SciPy's: its BLAS is the one with threads (see engine.one_blas).
+        # NumPy's BLAS has threads, SciPy's has not (see engine.one_blas).
         values: FloatArray = np.linalg.eigvalsh(matrix).astype(np.float64, copy=False)
         eigenvalues = descending(values)[:n_eigenvalues]
         rounding = rounding_error(operator, float(eigenvalues[0]))

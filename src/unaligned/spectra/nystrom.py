@@ -1,4 +1,4 @@
-"""The paper's own sketch, Algorithm 1, to the letter."""
+"""Algorithm 1 of the paper, the fixed-rank Nyström sketch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg import LinAlgError, cholesky, eigh, qr, solve_triangular, svdvals
 
 from .. import _check
@@ -15,25 +16,25 @@ from ..operators.base import PSDOperator
 from .base import Accuracy, EigenSolver, Spectrum, descending, rounding_error
 from .bounds import sketch_bounds
 
-_MU = 2.2e-16
+MU = 2.2e-16  # μ of Algorithm 1, relative to the norm of the sketch
 
 
 @dataclass(frozen=True)
 class Nystrom(EigenSolver):
     """Fixed-rank Nyström sketch, Algorithm 1 [alg:evalest] (Tropp et al., 2017).
 
-    Always an underestimate: by little where the spectrum decays fast, by 2 to 6 in the 2-norm of
-    log(λ + γ) where it decays slowly (digits, Gaussian noise). The certificate says which.
-    O(M N² + M² N) time, 8 N M bytes on top of the operator.
+    Always an underestimate: small where the spectrum decays fast, 2 to 6 in the 2-norm of
+    log(λ + γ) where it decays slowly (digits, Gaussian noise). O(M N² + M² N) time, 8 N M bytes
+    on top of the operator.
 
     Attributes
     ----------
     sketch_size
-        M, the number of random vectors; None stands for 2K, or N where that is less.
+        M, the number of random vectors; None means min(2K, N).
     bound
         `"certified"`: trace(W) - trace(Ŵ_M) with the untruncated Ŵ_M, which always holds.
         `"expectation"`: Proposition 2, which holds on average over the random vectors.
-        Either way `stats["proposition_2"]` has both parts of Proposition 2.
+        `stats["proposition_2"]` has both parts of Proposition 2 in either case.
 
     Examples
     --------
@@ -53,22 +54,31 @@ class Nystrom(EigenSolver):
         _check.one_of("bound", self.bound, ("certified", "expectation"))
 
     def solve(
-        self,
-        operator: PSDOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
-        """Return estimates of the `n_eigenvalues` largest eigenvalues; `tol` plays no part."""
-        M = self._columns(operator, n_eigenvalues)
+        """Return estimates of the `n_eigenvalues` largest eigenvalues; `tol` is ignored."""
+        if not operator.definite:
+            raise InputError(
+                "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
+                "have negative eigenvalues (its metric, n_neighbors or the matrix given). "
+                "Use solver='krylov' or 'exact'."
+            )
+        M = min(2 * n_eigenvalues, operator.n_samples)
+        if self.sketch_size is not None:
+            M = self.sketch_size
+            if not n_eigenvalues <= M <= operator.n_samples:
+                raise InputError(
+                    f"sketch_size={M} must lie between n_eigenvalues={n_eigenvalues} and the "
+                    f"number of samples, {operator.n_samples}. Leave it out for 2K."
+                )
         squares, nu, how = _sketch(operator, M, rng)
         eigenvalues = descending(squares[:n_eigenvalues] - nu)
         # W + νI minus its sketch is positive semi-definite with this trace.
         trace = operator.trace()
         missing = max(trace + operator.n_samples * nu - float(squares.sum()), 0.0)
         proposition = sketch_bounds(eigenvalues, trace, missing, M, accuracy.gamma)
-        # Dividing by a nearly singular C costs more than a dense solver's rounding; measured on
-        # the same matrices as that: at most 6.4 M eps, where M is close to N.
+        # Dividing by a nearly singular C adds to a dense solver's rounding; measured on the same
+        # matrices: at most 6.4 M eps, where M is close to N.
         rounding = rounding_error(operator, float(eigenvalues[0])) + 8 * M * nu
         slack, kind = missing, "certified"
         if self.bound == "expectation":
@@ -88,33 +98,15 @@ class Nystrom(EigenSolver):
             },
         )
 
-    def _columns(self, operator: PSDOperator, n_eigenvalues: int) -> int:
-        """Return M, refusing what Algorithm 1 is not made for."""
-        if not operator.definite:
-            raise InputError(
-                "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
-                "have negative eigenvalues (its metric, its neighbours or the matrix given). "
-                "Take solver='krylov' or 'exact'."
-            )
-        n_samples = operator.n_samples
-        if self.sketch_size is None:
-            return min(2 * n_eigenvalues, n_samples)
-        if not n_eigenvalues <= self.sketch_size <= n_samples:
-            raise InputError(
-                f"sketch_size={self.sketch_size} must lie between n_eigenvalues={n_eigenvalues} "
-                f"and the number of samples, {n_samples}. Leave it out for 2K."
-            )
-        return self.sketch_size
-
 
 def _sketch(
-    operator: PSDOperator, sketch_size: int, rng: np.random.Generator
+    operator: PSDOperator, sketch_size: int, rng: Generator
 ) -> tuple[FloatArray, float, str]:
     """Return Σ² of all M singular values, the shift ν, and how Ωᵀ Y was factorised."""
     gaussian = rng.standard_normal((operator.n_samples, sketch_size))
     Omega = qr(gaussian, mode="economic", overwrite_a=True, check_finite=False)[0]
     Y: FloatArray = operator.matmat(Omega)
-    nu = _MU * float(np.linalg.norm(Y, 2))
+    nu = MU * float(np.linalg.norm(Y, 2))
     Y += nu * Omega
     B = Omega.T @ Y
     B = (B + B.T) / 2
@@ -123,8 +115,8 @@ def _sketch(
         factor: Any = solve_triangular(C, Y.T, lower=True, check_finite=False).T
         how = "cholesky"
     except LinAlgError:
-        # Rounding made B indefinite: the same sketch on the directions that are left. Dropping
-        # directions shrinks the sketch, so it stays an underestimate and the certificate holds.
+        # Rounding made B indefinite: drop its non-positive directions. That shrinks the sketch,
+        # so it stays an underestimate and the certificate holds.
         weights, V = eigh(B)
         kept = weights > max(nu, weights[-1] * sketch_size * np.finfo(np.float64).eps)
         factor = (Y @ V[:, kept]) / np.sqrt(weights[kept])

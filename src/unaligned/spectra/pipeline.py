@@ -9,60 +9,48 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from .. import _check
+from .. import _check, defaults
 from .._check import IndexArray
 from ..data.dataset import Dataset
 from ..engine import Engine, Threads, one_blas
-from ..errors import (
-    DegenerateDataError,
-    IndefiniteWarning,
-    InputError,
-    RecipeMismatchError,
-    about,
-    warn,
-)
+from ..errors import DegenerateDataError, IndefiniteWarning, InputError, about, warn
 from ..operators.affinity import streamed_affinity
 from ..operators.base import PSDOperator, require_positive
 from ..operators.diffusion import DiffusionOperator, build_operator
 from ..operators.kernel import Gaussian, KernelSettings, is_euclidean
 from ..operators.outliers import outlying_rows
 from .auto import resolve_solver
-from .base import Accuracy, EigenSolver, Spectrum
+from .base import Accuracy, EigenSolver
 from .decay import GAMMA_RANGE, suggest_gamma
-from .scale_error import with_scale_error
 from .signature import Recipe, Signature
-
-DEFAULT_EIGENVALUES = 200
-_NEGATIVE_MASS = 1e-10  # less than this is rounding
-_NONE_ASIDE: IndexArray = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class SignatureSettings:
-    """Everything that decides a signature besides the data.
+    """Everything that determines a signature besides the data.
 
     Attributes
     ----------
     n_eigenvalues
-        K; None stands for min(200, the smallest N of the collection).
+        K; None means min(200, the smallest N of the collection).
     gamma
-        The regularisation γ of log(λ + γ); `"auto"` reads one γ off all spectra.
+        The regularisation γ of log(λ + γ); `"auto"` chooses one γ for all spectra.
     solver
         A name, or an `EigenSolver` with settings of its own.
     sketch_size
         M of Algorithm 1, with `solver="nystrom"`.
     tol
-        The wanted 2-norm of the error of the K values log(λ + γ). The solver is held to it;
-        what a sampled σ² (N > 44,721) may add stands in the bound, and is about 0.01.
+        The wanted 2-norm of the error of the K values log(λ + γ). It applies to the solver; the
+        bound also includes the error of a sampled σ² (N > 44,721), which is about 0.01.
     kernel
         How points become an affinity.
     """
 
     n_eigenvalues: int | None = None
-    gamma: float | str = 1e-8
+    gamma: float | str = defaults.GAMMA
     solver: str | EigenSolver = "auto"
     sketch_size: int | None = None
-    tol: float = 1e-4
+    tol: float = defaults.TOL
     kernel: KernelSettings = field(default_factory=KernelSettings)
 
     def __post_init__(self) -> None:
@@ -89,42 +77,45 @@ def compute_signature(
 ) -> Signature:
     """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ).
 
-    Points that are read by blocks are read and worked on where `engine` says, by default here.
+    Points that are read by blocks are processed by `engine`, by default on local threads.
 
-    Examples
-    --------
     >>> points = Dataset(np.random.default_rng(0).normal(size=(99, 2)))
     >>> compute_signature(points, SignatureSettings(n_eigenvalues=20), seed=0).values.shape
     (20,)
     """
+    solver, rng = settings.eigen_solver, dataset.generator(seed)
+    scale_rng = rng.spawn(1)[0]
+    # The smallest γ that may be chosen needs the most accurate spectrum, so `tol` holds for all.
+    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
+    accuracy = Accuracy(gamma, settings.tol)
     with one_blas():
-        return _compute(dataset, settings, seed, engine or Threads(1))
+        k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
+        require_enough(k, dataset)
+        with about(dataset.label):
+            solver.require_memory(dataset.n_samples)
+        started = time.perf_counter()
+        operator, outliers = _build(dataset, settings, scale_rng, engine or Threads(1))
+        if k > operator.n_samples:
+            raise InputError(
+                f"n_eigenvalues={k} needs at least {k} samples; {dataset.label} has "
+                f"{operator.n_samples} left after robust=True excluded {outliers.size}. "
+                "Lower n_eigenvalues."
+            )
+        built = time.perf_counter()
+        with about(dataset.label):
+            spectrum = solver.solve(operator, k, accuracy, rng)
+            if operator.sigma_squared_error > 0:
+                from .bounds import with_scale_error
 
-
-def _compute(
-    dataset: Dataset, settings: SignatureSettings, seed: int, engine: Engine
-) -> Signature:
-    k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
-    require_enough(k, dataset)
-    with about(dataset.label):
-        settings.eigen_solver.require_memory(dataset.n_samples)
-    started = time.perf_counter()
-    for_scale = dataset.generator(seed).spawn(1)[0]
-    operator, aside = _operator(dataset, settings, for_scale, engine)
-    _require_left(k, dataset, operator, aside)
-    built = time.perf_counter()
-    spectrum, gamma = _solve(operator, k, dataset, settings, seed, for_scale)
-    stats = {
-        "seconds_operator": built - started,
-        "seconds_solver": time.perf_counter() - built,
-        "storage": operator.storage,
-        "kernel_entries": operator.entries_evaluated,
-        "rows_dropped": dataset.n_dropped,
-        "rows_set_aside": aside.tolist(),
-        **spectrum.stats,
-    }
-    solver, tol = settings.eigen_solver.name, settings.tol
-    recipe = Recipe.of(dataset, settings.kernel, gamma=gamma, solver=solver, tol=tol, seed=seed)
+                spectrum = with_scale_error(spectrum, operator, gamma, scale_rng)
+        solved = time.perf_counter()
+    if not operator.definite:
+        warn_if_indefinite(spectrum.stats.get("negative_mass", 0.0), dataset.label)
+    if isinstance(settings.gamma, str):
+        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
+    recipe = Recipe.of(
+        dataset, settings.kernel, gamma=gamma, solver=solver.name, tol=settings.tol, seed=seed
+    )
     return Signature(
         spectrum,
         recipe,
@@ -133,41 +124,27 @@ def _compute(
         sigma_squared=None if operator.sigma_squared is None else float(operator.sigma_squared),
         name=dataset.name,
         fingerprint=dataset.fingerprint,
-        stats=stats,
+        stats={
+            "seconds_operator": built - started,
+            "seconds_solver": solved - built,
+            "storage": operator.storage,
+            "kernel_entries": operator.entries_evaluated,
+            "rows_dropped": dataset.n_dropped,
+            "rows_set_aside": outliers.tolist(),
+            **spectrum.stats,
+        },
     )
 
 
-def _operator(
+def _build(
     dataset: Dataset, settings: SignatureSettings, rng: np.random.Generator, engine: Engine
 ) -> tuple[PSDOperator, IndexArray]:
-    """Return the operator, by blocks where the points are read so, and the rows set aside."""
+    """Return the operator, in memory or read by blocks, and the rows excluded as outliers."""
     if not streams(dataset, settings):
         return operator_of(dataset, settings.kernel, rng)
     with about(dataset.label):
         affinity = streamed_affinity(dataset.prepared_source(), settings.kernel, rng, engine)
-    return DiffusionOperator(affinity), _NONE_ASIDE
-
-
-def _solve(
-    operator: PSDOperator,
-    n_eigenvalues: int,
-    dataset: Dataset,
-    settings: SignatureSettings,
-    seed: int,
-    for_scale: np.random.Generator,
-) -> tuple[Spectrum, float]:
-    """Return the spectrum, and γ: the one that was given, or the one read off."""
-    # The smallest γ that may be read off asks most of the solver, so tol holds for any other.
-    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
-    accuracy, rng = Accuracy(gamma, settings.tol), dataset.generator(seed)
-    with about(dataset.label):
-        spectrum = settings.eigen_solver.solve(operator, n_eigenvalues, accuracy, rng)
-        spectrum = with_scale_error(spectrum, operator, gamma, for_scale)
-    if not operator.definite:
-        warn_if_indefinite(spectrum.stats.get("negative_mass", 0.0), dataset.label)
-    if isinstance(settings.gamma, str):
-        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
-    return spectrum, gamma
+    return DiffusionOperator(affinity), np.empty(0, dtype=np.int64)
 
 
 def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
@@ -180,101 +157,70 @@ def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
     return dataset.is_streamed
 
 
-def warn_if_indefinite(negative: float, label: str) -> None:
-    """Warn where clipping took away a share of the spectrum's mass that is no rounding."""
-    if negative > _NEGATIVE_MASS:
-        warn(
-            f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
-            "spectrum's mass is negative and counts as 0. Euclidean-like metrics without "
-            "n_neighbors have no such loss.",
-            IndefiniteWarning,
-        )
-
-
-def require_comparable(first: Signature, second: Signature) -> None:
-    """Refuse two signatures of different recipes or lengths, saying what differs."""
-    first.recipe.require_same(second.recipe)
-    if first.n_eigenvalues != second.n_eigenvalues:
-        shorter = min(first.n_eigenvalues, second.n_eigenvalues)
-        raise RecipeMismatchError(
-            f"These signatures have {first.n_eigenvalues} and {second.n_eigenvalues} values. "
-            f"Cut the longer one with .truncate({shorter}), or compute both with one "
-            "n_eigenvalues."
-        )
-
-
 def operator_of(
     dataset: Dataset, kernel: KernelSettings, rng: np.random.Generator | None = None
 ) -> tuple[PSDOperator, IndexArray]:
-    """Return the operator of a dataset, and the rows that `robust` set aside.
+    """Return the operator of a dataset in memory, and the rows that `robust` excluded.
 
-    `rng` draws pairs where there are too many for an exact median. What is wrong with the data
-    is said with its name.
+    `rng` draws pairs where there are too many for an exact median.
     """
     if dataset.n_samples < 2 and dataset.kind != "spd":
         raise DegenerateDataError(
-            f"{dataset.label} has one row, and a geometry needs at least two. Leave it out."
+            f"{dataset.label} has one row; at least two are needed. Leave it out."
         )
-    _require_used(dataset, kernel)
+    without_kernel = dataset.kind not in ("points", "distances")
+    unused = None
+    if dataset.kind != "points" and not is_euclidean(kernel.metric):
+        unused = f"metric={kernel.metric!r}"
+    elif without_kernel and kernel.kernel != Gaussian.name:
+        unused = f"kernel={kernel.kernel!r}"
+    elif without_kernel and kernel.n_neighbors is not None:
+        unused = f"n_neighbors={kernel.n_neighbors}"
+    if unused:
+        raise InputError(
+            f"{unused} has no effect on {dataset.label}, which is of kind {dataset.kind!r}. "
+            "Leave it out, or pass the points themselves."
+        )
+    outliers: IndexArray = np.empty(0, dtype=np.int64)
     with about(dataset.label):
         values = dataset.prepared()
-    aside = _NONE_ASIDE
     if kernel.robust:
         if dataset.kind != "points":
             raise InputError(f"robust=True works on points; {dataset.label} is {dataset.kind!r}.")
         outlying = outlying_rows(values)
-        values, aside = values[~outlying], np.flatnonzero(outlying)
+        values, outliers = values[~outlying], np.flatnonzero(outlying)
     if dataset.kind == "spd":
         values = values.toarray() if sparse.issparse(values) else values
         require_positive(values, dataset.label)
     with about(dataset.label):
-        return build_operator(values, dataset.kind, kernel, rng), aside
+        return build_operator(values, dataset.kind, kernel, rng), outliers
 
 
 def default_eigenvalues(datasets: Sequence[Dataset], kernel: KernelSettings) -> int:
     """Return min(200, the smallest N), N being what `robust` leaves of a dataset."""
-    return min([DEFAULT_EIGENVALUES, *(_rows_left(dataset, kernel) for dataset in datasets)])
+    smallest = defaults.N_EIGENVALUES
+    for dataset in datasets:
+        n = dataset.n_samples
+        # `robust` excludes at most a fifth of the rows, so large datasets need no check.
+        if kernel.robust and dataset.kind == "points" and n < 5 * defaults.N_EIGENVALUES:
+            n -= int(outlying_rows(dataset.prepared()).sum())
+        smallest = min(smallest, n)
+    return smallest
 
 
-def _rows_left(dataset: Dataset, kernel: KernelSettings) -> int:
-    n_samples = dataset.n_samples
-    # Four fifths of the rows are never set aside, so a large dataset needs no look.
-    if not kernel.robust or dataset.kind != "points" or n_samples >= 5 * DEFAULT_EIGENVALUES:
-        return n_samples
-    return n_samples - int(outlying_rows(dataset.prepared()).sum())
-
-
-def _require_used(dataset: Dataset, kernel: KernelSettings) -> None:
-    """Refuse settings of the kernel that this kind of data would pass over in silence."""
-    unused = []
-    if dataset.kind != "points" and not is_euclidean(kernel.metric):
-        unused.append(f"metric={kernel.metric!r}")
-    if dataset.kind not in ("points", "distances"):
-        if kernel.kernel != Gaussian.name:
-            unused.append(f"kernel={kernel.kernel!r}")
-        if kernel.n_neighbors is not None:
-            unused.append(f"n_neighbors={kernel.n_neighbors}")
-    if unused:
-        raise InputError(
-            f"{unused[0]} has no effect on {dataset.label}, which is of kind {dataset.kind!r}. "
-            "Leave it out, or give the points themselves."
-        )
-
-
-def _require_left(
-    n_eigenvalues: int, dataset: Dataset, operator: PSDOperator, aside: IndexArray
-) -> None:
-    """Refuse more eigenvalues than rows are left after outliers were set aside."""
-    if n_eigenvalues > operator.n_samples:
-        raise InputError(
-            f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "
-            f"{dataset.label} has {operator.n_samples} left after robust=True set {aside.size} "
-            "aside. Lower n_eigenvalues."
+def warn_if_indefinite(negative: float, label: str) -> None:
+    """Warn if clipping removed more of the spectrum's mass than rounding explains."""
+    if negative > 1e-10:
+        warn(
+            f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
+            "spectrum's mass is negative and clipped to 0. Use a Euclidean metric without "
+            "n_neighbors to avoid this.",
+            IndefiniteWarning,
         )
 
 
 def require_enough(n_eigenvalues: int, dataset: Dataset) -> None:
-    """Refuse more eigenvalues than the dataset has rows."""
+    """Raise InputError for more eigenvalues than the dataset has rows."""
     if n_eigenvalues > dataset.n_samples:
         raise InputError(
             f"n_eigenvalues={n_eigenvalues} needs at least {n_eigenvalues} samples; "

@@ -11,27 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from .. import _check
+from .. import _check, defaults
 from .._check import FloatArray
 from .._format import jsonable
 from ..data.dataset import Dataset
 from ..errors import FileError, InputError, RecipeMismatchError
-from ..io.archive import read_archive, write_archive
 from ..operators.kernel import KernelSettings
 from .base import Spectrum
 
 _FORMAT = "unaligned-signature"
-_TEXT = " For the numbers alone write numpy.savetxt(path, signature.values)."
 _IDENTITY = ("n_samples", "n_features", "sigma_squared", "name", "fingerprint")
 _ARRAYS = ("eigenvalues", "lower", "upper")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that went into a signature besides the data.
+    """Everything that determines a signature besides the data.
 
-    The first group decides which signatures may be compared; the second says how this one
-    came about.
+    Signatures may be compared if the first group of fields agrees; the second records how this
+    one was computed.
     """
 
     gamma: float
@@ -45,7 +43,7 @@ class Recipe:
 
     kind: str = field(default="points", compare=False)
     solver: str = field(default="exact", compare=False)
-    tol: float = field(default=1e-4, compare=False)
+    tol: float = field(default=defaults.TOL, compare=False)
     seed: int = field(default=0, compare=False)
     version: str = field(default="", compare=False)
 
@@ -55,24 +53,18 @@ class Recipe:
             object.__setattr__(self, "kernel", "gaussian")
 
     @staticmethod
-    def of(
-        dataset: Dataset,
-        kernel: KernelSettings,
-        *,
-        gamma: float,
-        solver: str,
-        tol: float,
-        seed: int,
-    ) -> Recipe:
-        """Return the recipe of a dataset's signature, without what has no effect on its kind."""
+    def of(dataset: Dataset, kernel: KernelSettings, **computation: Any) -> Recipe:
+        """Return the recipe of a dataset's signature, neutral where a setting has no effect.
+
+        `computation` are gamma, solver, tol and seed.
+        """
         from .. import __version__
 
-        free = dataset.kind in ("spd", "affinity", "graph")  # no scale and no metric of ours
+        free = dataset.kind in ("spd", "affinity", "graph")  # no σ² and no metric
         operators = {"spd": "none", "graph": "heat", "affinity": "diffusion"}
         given = free or dataset.kind == "distances"
         scale = kernel.bandwidth if isinstance(kernel.bandwidth, str) else float(kernel.bandwidth)
         return Recipe(
-            gamma=gamma,
             kernel=operators.get(dataset.kind, kernel.kernel),
             bandwidth="none" if free else scale,
             bandwidth_factor=1.0 if free else float(kernel.bandwidth_factor),
@@ -81,35 +73,39 @@ class Recipe:
             robust=kernel.robust,
             preprocess=dataset.preprocess,
             kind=dataset.kind,
-            solver=solver,
-            tol=tol,
-            seed=seed,
             version=__version__,
+            **computation,
         )
 
-    def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
-        """Return what forbids a comparison: field -> (here, there)."""
-        pairs = {
-            f.name: (getattr(self, f.name), getattr(other, f.name))
-            for f in fields(self)
-            if f.compare
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Recipe:
+        """Return the recipe from its fields as JSON has them."""
+        return Recipe(**{**values, "preprocess": tuple(values["preprocess"])})
+
+    def options(self, n_eigenvalues: int) -> dict[str, Any]:
+        """Return the options of `ua.signature` for this recipe, which describe it for people."""
+        names = ["gamma", "solver", "tol", "robust"]
+        if self.bandwidth != "none":
+            names += ["kernel", "bandwidth", "bandwidth_factor", "n_neighbors"]
+        if self.metric != "precomputed":
+            names.append("metric")
+        options = {name: getattr(self, name) for name in names}
+        return {
+            "n_eigenvalues": n_eigenvalues,
+            **options,
+            "preprocess": self.preprocess or None,
+            "rng": self.seed,
         }
+
+    def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
+        """Return the fields that prevent a comparison: name -> (value here, value there)."""
+        names = [f.name for f in fields(self) if f.compare]
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-        # A distance matrix does not say which metric made it.
+        # The metric of a distance matrix is unknown.
         if "precomputed" in differing.get("metric", ()):
             del differing["metric"]
         return differing
-
-    def require_same(self, other: Recipe) -> None:
-        """Raise RecipeMismatchError where the two recipes do not allow a comparison."""
-        differing = self.differences(other)
-        if differing:
-            told = "; ".join(f"{name}: {a!r} and {b!r}" for name, (a, b) in differing.items())
-            raise RecipeMismatchError(
-                f"These signatures were made differently ({told}), so their distance means "
-                "nothing. Make both with the same settings; data that needs different "
-                "preprocessing is best preprocessed before it comes here."
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +117,15 @@ class Signature:
     Attributes
     ----------
     spectrum
-        The eigenvalues and what is known about their error.
+        The eigenvalues and their bounds.
     recipe
-        What made it; signatures of different recipes refuse to be compared.
+        How it was computed; signatures of different recipes cannot be compared.
     n_samples, n_features
         The size of the dataset.
     sigma_squared
-        The kernel scale σ², None where there is no kernel.
+        The kernel scale σ², or None.
     name, fingerprint
-        Which data it was.
+        Identify the data.
     stats
         Time, solver, kernel entries evaluated, rows dropped.
 
@@ -157,7 +153,7 @@ class Signature:
             who = "the dataset" if self.name is None else f"dataset {self.name!r}"
             raise InputError(
                 f"gamma=0 needs {self.n_eigenvalues} positive eigenvalues; {who} has only "
-                f"{positive}. Give a positive gamma, or a smaller n_eigenvalues."
+                f"{positive}. Use a positive gamma, or a smaller n_eigenvalues."
             )
 
     @cached_property
@@ -179,22 +175,20 @@ class Signature:
 
     @property
     def bound_kind(self) -> str:
-        """What stands behind the error bound, such as `exact` or `certified`."""
+        """How far the error bound can be relied on, such as `exact` or `certified`."""
         return self.spectrum.bound_kind
 
     @cached_property
     def error_bound(self) -> FloatArray:
         """Bound on the error of each value, (K,); inf where the kind is `none`."""
-        if self.bound_kind == "none":
-            return np.full(self.n_eigenvalues, np.inf)
-        return self.spectrum.log_error(self.recipe.gamma)
+        bound = self.spectrum.log_error(self.recipe.gamma)
+        return np.full_like(bound, np.inf) if self.bound_kind == "none" else bound
 
     @cached_property
     def total_error_bound(self) -> float:
-        """Bound on the 2-norm of the error of all values, the number that `tol` asks for."""
-        if self.bound_kind == "none":
-            return float("inf")
-        return self.spectrum.total_log_error(self.recipe.gamma)
+        """Bound on the 2-norm of the error of all values, to which `tol` applies."""
+        bound = self.spectrum.total_log_error(self.recipe.gamma)
+        return float("inf") if self.bound_kind == "none" else bound
 
     def truncate(self, n_eigenvalues: int) -> Signature:
         """Return the signature of the first `n_eigenvalues` values only."""
@@ -211,21 +205,42 @@ class Signature:
         gamma = _check.real_number("gamma", gamma, minimum=0.0)
         return replace(self, recipe=replace(self.recipe, gamma=gamma))
 
+    def require_comparable(self, other: Signature) -> None:
+        """Raise RecipeMismatchError if recipe or K differ from those of another signature."""
+        differing = self.recipe.differences(other.recipe)
+        if differing:
+            values = "; ".join(f"{name}: {a!r} and {b!r}" for name, (a, b) in differing.items())
+            raise RecipeMismatchError(
+                f"These signatures were made differently ({values}), so their distance has no "
+                "meaning. Compute both with the same settings; preprocess data that needs "
+                "different preprocessing beforehand."
+            )
+        if self.n_eigenvalues != other.n_eigenvalues:
+            shorter = min(self.n_eigenvalues, other.n_eigenvalues)
+            raise RecipeMismatchError(
+                f"These signatures have {self.n_eigenvalues} and {other.n_eigenvalues} values. "
+                f"Shorten the longer one with .truncate({shorter}), or compute both with the same "
+                "n_eigenvalues."
+            )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the signature to one `.npz` file, atomically and without pickle."""
-        header, arrays = self.to_parts()
-        write_archive(path, _FORMAT, header, arrays, remedy=_TEXT)
+        from ..io.archive import write_archive
+
+        remedy = " For the numbers alone write numpy.savetxt(path, signature.values)."
+        write_archive(path, _FORMAT, *self.to_parts(), remedy=remedy)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Signature:
         """Read a signature that `save` wrote."""
+        from ..io.archive import read_archive
+
         header, arrays = read_archive(path, _FORMAT)
         try:
             return Signature.from_parts(header, arrays)
         except (KeyError, TypeError, ValueError) as error:
-            raise FileError(
-                f"{os.fspath(path)!r} lacks a part of a signature: {error}."
-            ) from error
+            message = f"{os.fspath(path)!r} is not a complete signature: {error}."
+            raise FileError(message) from error
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Return the signature as a JSON-able header and arrays."""
@@ -238,20 +253,18 @@ class Signature:
             "stats": jsonable(self.stats, allow_nan=True),
             **{name: getattr(self, name) for name in _IDENTITY},
         }
-        arrays = {name: getattr(spectrum, name) for name in _ARRAYS}
-        return header, arrays
+        return header, {name: getattr(spectrum, name) for name in _ARRAYS}
 
     @staticmethod
     def from_parts(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Signature:
-        """Return the signature that `to_parts` took apart."""
-        recipe = dict(header["recipe"], preprocess=tuple(header["recipe"]["preprocess"]))
+        """Return the signature from the result of `to_parts`."""
         eigenvalues, lower, upper = (np.asarray(arrays[name], dtype=float) for name in _ARRAYS)
         if not (eigenvalues.ndim == 1 <= eigenvalues.size == lower.size == upper.size):
-            raise ValueError("eigenvalues and their bounds must be of one length")
-        known = (header["slack"], header["bound_kind"], header["solver"])
-        spectrum = Spectrum(eigenvalues, lower, upper, *known)
-        identity = {name: header[name] for name in _IDENTITY}
-        return Signature(spectrum, Recipe(**recipe), stats=header["stats"], **identity)
+            raise ValueError("eigenvalues and their bounds differ in length")
+        about_bounds = (header[name] for name in ("slack", "bound_kind", "solver"))
+        spectrum = Spectrum(eigenvalues, lower, upper, *about_bounds)
+        known = {name: header[name] for name in (*_IDENTITY, "stats")}
+        return Signature(spectrum, Recipe.from_dict(header["recipe"]), **known)
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "

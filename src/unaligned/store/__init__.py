@@ -149,7 +149,7 @@ class Store:
         """Options of `ua.signature` for signatures of this store, {} if the store is empty."""
         with transaction(self.path) as db:
             recipe, k = records.recipe_and_k(db)
-        return {} if recipe is None else records.options_of(recipe, k)
+        return {} if recipe is None else recipe.options(k)
 
     def nearest(
         self,

@@ -177,27 +177,7 @@ def recipe_and_k(db: sqlite3.Connection) -> tuple[Recipe | None, int]:
 def _recipe(text: str) -> Recipe:
     from ..spectra.signature import Recipe
 
-    found = json.loads(text)
-    return Recipe(**{**found, "preprocess": tuple(found["preprocess"])})
-
-
-def options_of(recipe: Recipe, n_eigenvalues: int) -> dict[str, Any]:
-    """Return the options of `ua.signature` for a signature of this recipe."""
-    options: dict[str, Any] = {
-        "n_eigenvalues": n_eigenvalues,
-        "gamma": recipe.gamma,
-        "solver": recipe.solver,
-        "tol": recipe.tol,
-        "rng": recipe.seed,
-        "robust": recipe.robust,
-        "preprocess": recipe.preprocess or None,
-    }
-    if recipe.bandwidth != "none":  # there is a kernel
-        names = ("bandwidth", "bandwidth_factor", "n_neighbors", "kernel")
-        options |= {name: getattr(recipe, name) for name in names}
-    if recipe.metric != "precomputed":
-        options["metric"] = recipe.metric
-    return options
+    return Recipe.from_dict(json.loads(text))
 
 
 def require_fitting(db: sqlite3.Connection, signature: Signature, what: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from ... import _check
 from ..._check import FloatArray
@@ -19,10 +20,10 @@ from .lanczos import EPS, PROBE_STEPS, PROBE_WIDTH, BlockLanczos, complement_nor
 class Krylov(EigenSolver):
     r"""The K largest eigenvalues from a block Krylov space, with a bound on what it missed.
 
-    Ritz values θ of T = QᵀWQ lie below the eigenvalues, θᵢ ≤ λᵢ (Cauchy). Residuals of Ritz
-    pairs say nothing about an eigenvalue that the space never met, so the upper bound involves
-    the complement. Let B be the part of WQ outside of Q, BᵀB = E RᵀR Eᵀ, and
-    c ≥ λ_max(C), C = (I-QQᵀ)W(I-QQᵀ). For every shift τ > c and every i
+    Ritz values of T = QᵀWQ lie below the eigenvalues, θᵢ ≤ λᵢ (Cauchy). Their residuals say
+    nothing about an eigenvalue that the space missed, so the upper bound involves the complement.
+    With B the part of WQ outside of Q, BᵀB = E RᵀR Eᵀ, and c ≥ λ_max(C), C = (I-QQᵀ)W(I-QQᵀ),
+    for every shift τ > c and every i
 
     .. math:: \lambda_i \le \max\bigl(\tau,\ \lambda_i(T + E R^T M R E^T)\bigr), \qquad
               M = \frac{(\tau - c) I + Q_{next}^T W Q_{next}}{\tau (\tau - c)}
@@ -35,27 +36,23 @@ class Krylov(EigenSolver):
     block. As this holds for all t ≥ τ, an ordered eigenvalue above τ is at most its counterpart
     on the right. ∎ (Indefinite operators have no left end 0 and use I/(τ - c).)
 
-    The shift is the largest that costs half of `tol` (see `affordable_shift`): near λ_K
-    where the spectrum is slow, far above it where λ_K ≪ γ. The bound on c decides the kind:
+    The shift is the largest that costs half of `tol`. The bound on c decides the kind:
 
-    - `certified`: c ≤ trace(W) - trace(T). The same remainder also bounds Σ(λᵢ - θᵢ), which is
-      enough by itself where the spectrum decays fast.
-    - `probabilistic`: block Lanczos on the complement from a fresh random block
-      (see `complement_norm`); fails with a probability of at most 1e-6 per probe.
+    - `certified`: c ≤ trace(W) - trace(T), which also bounds Σ(λᵢ - θᵢ).
+    - `probabilistic`: from a few steps on the complement (see `complement_norm`); fails with a
+      probability of at most 1e-6 per probe.
     - `exact`: the space is the whole space.
     - `none`: the operator is indefinite. The largest algebraic eigenvalues are clipped at 0, and
       the same test (which needs no positivity) decides when to stop.
 
-    O(N² m + N m²) time for m columns, 8 N (m + 192) bytes on top of the operator, which is read
-    m / `block_size` times and once more for every step of a probe.
+    O(N² m + N m²) time for m columns, 8 N (m + 192) bytes on top of the operator.
 
     Parameters
     ----------
     block_size
         Columns per product; None means K/6, from 8 to 40.
     max_columns
-        The budget m, rounded up to whole blocks; None means max(1000, 10 K). When it is spent,
-        the spectrum comes with the bound it has and an `AccuracyWarning`.
+        The largest m, rounded up to whole blocks; None means max(1000, 10 K).
 
     Examples
     --------
@@ -77,11 +74,7 @@ class Krylov(EigenSolver):
         _check.optional_int("max_columns", self.max_columns)
 
     def solve(
-        self,
-        operator: PSDOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues to `accuracy`, if the budget allows."""
         spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
@@ -89,11 +82,7 @@ class Krylov(EigenSolver):
         return spectrum
 
     def attempt(
-        self,
-        operator: PSDOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Solve without a warning where `stats["converged"]` is False."""
         n, k = operator.n_samples, min(n_eigenvalues, operator.n_samples)
@@ -144,8 +133,6 @@ def affordable_shift(theta: FloatArray, gamma: float, budget: float) -> float:
     The cost is the 2-norm of log((max(θ, τ) + γ) / (θ + γ)). A larger shift makes the
     correction BᵀB/(τ - c) smaller, so the largest affordable one is the best.
 
-    Examples
-    --------
     >>> bool(np.isclose(affordable_shift(np.array([1.0, 0.5]), 0.0, np.log(1.2)), 0.6))
     True
     """
@@ -232,7 +219,7 @@ class StoppingTest:
     basis: BlockLanczos
     n_eigenvalues: int
     accuracy: Accuracy
-    rng: np.random.Generator
+    rng: Generator
     complement: float = np.inf  # ≥ λ_max(C); C only shrinks as the basis grows: it stays true
     probe_columns: int = 0
     checks: int = 0
@@ -296,13 +283,12 @@ class StoppingTest:
     def _best_effort(self, bounds: RitzBounds) -> Spectrum:
         """Return the Ritz values with the best bound available, however large."""
         self._probe(None)
-        candidates = []
-        if np.isfinite(bounds.remainder):
-            candidates.append(bounds.spectrum("certified", bounds.theta, bounds.remainder))
         complement, kind = min((bounds.remainder, "certified"), (self.complement, "probabilistic"))
         budgets = bounds.target * 10.0 ** np.arange(7)
         shifts = [affordable_shift(bounds.theta, bounds.gamma, float(b)) for b in budgets]
         shifts.append(2.0 * (complement + bounds.rounding))
         upper = np.min([bounds.upper(complement, shift) for shift in shifts], axis=0)
-        candidates.append(bounds.spectrum(kind, upper))
+        candidates = [bounds.spectrum(kind, upper)]
+        if np.isfinite(bounds.remainder):
+            candidates.insert(0, bounds.spectrum("certified", bounds.theta, bounds.remainder))
         return min(candidates, key=lambda spectrum: spectrum.total_log_error(bounds.gamma))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg import eig_banded, eigvals_banded, qr
 from scipy.special import gammaincinv
 
@@ -31,26 +32,12 @@ class BlockLanczos:
     Columns of `buffer` before `first` are deflated: the process then runs on
     :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of what they span.
 
-    A step with m columns costs one product with W and 4 N m b operations; 8 N m bytes.
-
-    Parameters
-    ----------
-    operator
-        W, (N, N).
-    buffer
-        Shape (N, capacity), column-major; the columns before `first` are orthonormal.
-    width
-        The block size b.
+    A step with m columns costs one product with W and 4 N m b operations, b being the block
+    size `width`; 8 N m bytes. The buffer, (N, capacity), is column-major.
     """
 
     def __init__(
-        self,
-        operator: PSDOperator,
-        buffer: FloatArray,
-        width: int,
-        rng: np.random.Generator,
-        *,
-        first: int = 0,
+        self, operator: PSDOperator, buffer: FloatArray, width: int, rng: Generator, first: int = 0
     ) -> None:
         self.operator, self.buffer, self.rng = operator, buffer, rng
         self.first = self.columns = first
@@ -178,7 +165,7 @@ class BlockLanczos:
 
 
 def complement_norm(
-    lanczos: BlockLanczos, goal: float | None, rng: np.random.Generator
+    lanczos: BlockLanczos, goal: float | None, rng: Generator
 ) -> tuple[float, float, int]:
     r"""Bound the largest eigenvalue of C, the part of W outside of a basis, from both sides.
 
@@ -197,14 +184,9 @@ def complement_norm(
 
     Costs at most `PROBE_STEPS` products with blocks of `PROBE_WIDTH`; stops as soon as it is
     known on which side of `goal` (if any) the eigenvalue lies. The columns use the free part of
-    the buffer.
-
-    Returns
-    -------
-    lower, upper, columns
-        The bounds, without rounding, and the number of products.
+    the buffer. Returns lower and upper bound, without rounding, and the number of columns.
     """
-    probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, first=lanczos.columns)
+    probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, lanczos.columns)
     # The χ² quantile; importing scipy.stats for it takes half a second. A solve makes a few
     # probes, so all of them together fail with a probability below 1e-5.
     least = 2.0 * float(gammaincinv(probe.start.shape[1] / 2, 1e-6))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from ... import _check
 from ...errors import DegenerateDataError, InputError
@@ -34,13 +35,11 @@ class Landmarks(EigenSolver):
               \qquad a \hat\lambda_i \le \lambda_i \le b \hat\lambda_i + e_i,
               \quad \sum_i e_i \le \sum_n s_n^2 \rho_n .
 
-    ρ is the diagonal of the residual K - FᵀF. It bounds the row sums, hence s, hence the
-    factors a and b (Ostrowski); the residual itself adds at most its trace, to all
-    eigenvalues together. `RowStatistics` has the details, for points in memory and points read
-    by blocks alike. Landmarks are added until the bound meets `tol`: few for a smooth kernel,
-    nearly N for a heavy tail (high-dimensional noise).
-
-    O(N r (d + r)) time for r landmarks, 8 N r bytes. Only rows of the affinity are read.
+    ρ, the diagonal of the residual K - FᵀF, bounds the errors of s and hence the factors a and b
+    (Ostrowski); the residual itself adds at most its trace to all eigenvalues together (see
+    `RowStatistics`). Landmarks are added until the bound meets `tol`: few for a smooth kernel,
+    nearly N for a heavy tail (high-dimensional noise). O(N r (d + r)) time for r landmarks,
+    8 N r bytes.
 
     Parameters
     ----------
@@ -72,11 +71,7 @@ class Landmarks(EigenSolver):
         _check.optional_int("block_size", self.block_size)
 
     def solve(
-        self,
-        operator: PSDOperator,
-        n_eigenvalues: int,
-        accuracy: Accuracy,
-        rng: np.random.Generator,
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of a positive operator."""
         spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng, np.inf)
@@ -88,7 +83,7 @@ class Landmarks(EigenSolver):
         operator: PSDOperator,
         n_eigenvalues: int,
         accuracy: Accuracy,
-        rng: np.random.Generator,
+        rng: Generator,
         affordable: float,
     ) -> Spectrum | None:
         """Solve; return None once more than `affordable` landmarks are expected to be needed."""
@@ -96,8 +91,8 @@ class Landmarks(EigenSolver):
         if isinstance(operator, DiffusionOperator) and operator.storage == "streamed":
             from .streamed import StreamedLandmarks
 
-            streamed = StreamedLandmarks(operator.affinity, n_eigenvalues, accuracy, capacity, rng)
-            return streamed.solve(affordable)
+            solver = StreamedLandmarks(operator.affinity, n_eigenvalues, accuracy, capacity, rng)
+            return solver.solve(affordable)
         kernel = operator.affinity if isinstance(operator, DiffusionOperator) else operator
         if not kernel.definite:
             raise InputError(

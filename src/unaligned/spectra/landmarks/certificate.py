@@ -17,10 +17,7 @@ RESIDUAL_FLOOR = 64 * float(np.finfo(np.float64).eps)
 
 
 class Scaling(NamedTuple):
-    """Estimates of the sums in Eqs. 2-4 for n rows, each (n,).
-
-    The errors are those that come on top of what the residual causes: rounding and clipping.
-    """
+    """Estimates of the sums in Eqs. 2-4 for n rows, each (n,), with errors due to rounding."""
 
     density: FloatArray  # d̂ of K 1
     degree: FloatArray  # ĝ of K (1/d̂)
@@ -34,11 +31,11 @@ class Scaling(NamedTuple):
         density: FloatArray,
         degree: FloatArray,
         diagonal: FloatArray,
+        density_error: FloatArray | float,
         *,
-        density_error: FloatArray | float = 0.0,
         nonnegative: bool,
     ) -> Scaling:
-        """Return the scaling from estimates of both sums, (n,), `density` at least K_ii.
+        """Return the scaling from estimates of both sums, `density` being at least K_ii.
 
         If no entry of K is negative, g is at least K_ii/d̃, and s² K_ii, a diagonal entry of W,
         at most λ₁ = 1: clipping to that only reduces the error.
@@ -80,13 +77,6 @@ class RowMaxima(NamedTuple):
     left: float  # of the residual diagonal above its floor
 
 
-class ScalingLimits(NamedTuple):
-    """Limits of s²/ŝ² over all rows; `high` is inf where there are too few landmarks for one."""
-
-    low: float
-    high: float
-
-
 class RowStatistics(NamedTuple):
     r"""What the certificate needs to know of a set of rows; statistics of disjoint sets add up.
 
@@ -101,12 +91,10 @@ class RowStatistics(NamedTuple):
             \le \sqrt{\rho_i} \textstyle\sum_j \sqrt{\rho_j} / \hat d_j
             &\;\Rightarrow\; g_i \in \hat g_i \Big[\frac{1 - \eta}{1 + \delta},
             \frac{1 + \eta}{1 - \delta}\Big], \quad
-            \eta = \max_i \frac{\sqrt{\rho_i}}{\hat g_i} \sum_j \frac{\sqrt{\rho_j}}{\hat d_j}
-
-    and therefore, as s² = 1/(d̃ g),
-
-    .. math:: \frac{s_i^2}{\hat s_i^2} \in \Big[\frac{1 - \delta}{(1 + \delta)(1 + \eta)},
-              \frac{1 + \delta}{(1 - \delta)(1 - \eta)}\Big] .
+            \eta = \max_i \frac{\sqrt{\rho_i}}{\hat g_i} \sum_j \frac{\sqrt{\rho_j}}{\hat d_j} \\
+        s_i^2 = \frac{1}{\tilde d_i g_i} &\;\Rightarrow\; \frac{s_i^2}{\hat s_i^2} \in
+            \Big[\frac{1 - \delta}{(1 + \delta)(1 + \eta)},
+            \frac{1 + \delta}{(1 - \delta)(1 - \eta)}\Big] .
 
     Where entries of K may be negative, g is off by at most
     :math:`\sqrt{K_{ii}} \sum_j \sqrt{K_{jj}}\, |1/\tilde d_j - 1/\hat d_j|` instead, which goes
@@ -123,39 +111,39 @@ class RowStatistics(NamedTuple):
     @classmethod
     def of(cls, left: FloatArray, diagonal: FloatArray, scaling: Scaling) -> RowStatistics:
         """Return the statistics of n rows from the diagonals of K - FᵀF and K, (n,)."""
-        density, degree, squares, density_error, degree_error = scaling
         floor = RESIDUAL_FLOOR * np.abs(diagonal)
         positive, negative = np.maximum(left, 0.0), np.maximum(-left, 0.0)
         residual = positive + floor + 2.0 * negative
-        roots, inverse, diagonal_roots = np.sqrt(residual), 1.0 / density, np.sqrt(diagonal)
-        sums = (
-            left.size,
-            roots.sum(),
-            roots @ inverse,
-            inverse.sum(),
-            diagonal_roots @ inverse,
-            squares.sum(),
-            squares @ residual,
-            2.0 * squares @ negative,
-            squares @ positive,
-            residual.sum(),
-            positive.sum(),
-            negative.sum(),
+        roots, diagonal_roots = np.sqrt(residual), np.sqrt(diagonal)
+        squares = scaling.squares
+        inverse, inverse_degree = 1.0 / scaling.density, 1.0 / scaling.degree
+        sums = RowSums(
+            rows=left.size,
+            roots=roots.sum(),
+            weighted_roots=(roots * inverse).sum(),
+            inverse_densities=inverse.sum(),
+            weighted_diagonal=(diagonal_roots * inverse).sum(),
+            squares=squares.sum(),
+            scaled_residual=(squares * residual).sum(),
+            scaled_loss=2.0 * (squares * negative).sum(),
+            scaled_left=(squares * positive).sum(),
+            residual=residual.sum(),
+            positive=positive.sum(),
+            negative=negative.sum(),
         )
-        maxima = (
-            roots * inverse,
-            roots / degree,
-            inverse,
-            1.0 / degree,
-            diagonal_roots / degree,
-            density_error * inverse,
-            degree_error / degree,
-            left - floor,
+        maxima = RowMaxima(
+            density=(roots * inverse).max(),
+            degree=(roots * inverse_degree).max(),
+            inverse_density=inverse.max(),
+            inverse_degree=inverse_degree.max(),
+            weighted_diagonal=(diagonal_roots * inverse_degree).max(),
+            density_error=(scaling.density_error * inverse).max(),
+            degree_error=(scaling.degree_error * inverse_degree).max(),
+            left=(left - floor).max(),
         )
-        return cls(RowSums(*map(float, sums)), RowMaxima(*(float(m.max()) for m in maxima)))
+        return cls(sums, maxima)
 
     def __add__(self, other: RowStatistics) -> RowStatistics:  # type: ignore[override]
-        """Return the statistics of both sets of rows."""
         return RowStatistics(
             RowSums(*map(sum, zip(self.sums, other.sums, strict=True))),
             RowMaxima(*map(max, zip(self.maxima, other.maxima, strict=True))),
@@ -165,12 +153,12 @@ class RowStatistics(NamedTuple):
     def exhausted(self) -> bool:
         """Whether nothing but rounding is left to factor."""
         # Once more is lost below 0 than is left above, further landmarks only fit noise.
-        return self.sums.negative > self.sums.positive or not self.maxima.left > 0
+        return bool(self.sums.negative > self.sums.positive or not self.maxima.left > 0)
 
     @property
     def residual_trace(self) -> float:
         """An upper bound of Σ ρ."""
-        return self.sums.residual + 2.0 * self.sums.negative
+        return float(self.sums.residual + 2.0 * self.sums.negative)
 
     @property
     def shift(self) -> float:
@@ -181,8 +169,11 @@ class RowStatistics(NamedTuple):
         """
         return self.sums.scaled_left / self.sums.rows
 
-    def scaling_limits(self, *, nonnegative: bool) -> ScalingLimits:
-        """Return limits of s²/ŝ²; `nonnegative` says that no entry of K is below 0."""
+    def scaling_limits(self, *, nonnegative: bool) -> tuple[float, float]:
+        """Return limits of s²/ŝ²; the upper one is inf where there are too few landmarks.
+
+        `nonnegative` says that no entry of K is below 0.
+        """
         sums, maxima = self.sums, self.maxima
         root = math.sqrt(2.0 * sums.negative / sums.rows)
         delta = (sums.roots + sums.rows * root) * (maxima.density + root * maxima.inverse_density)
@@ -191,46 +182,37 @@ class RowStatistics(NamedTuple):
         eta *= maxima.degree + root * maxima.inverse_degree
         eta += maxima.degree_error + RESIDUAL_FLOOR
         if not delta < 1.0:
-            return ScalingLimits(0.0, math.inf)
+            return 0.0, math.inf
         if nonnegative:
             below, above = (1.0 + delta) / (1.0 - delta), (1.0 - delta) / (1.0 + delta)
         else:
             eta += sums.weighted_diagonal * maxima.weighted_diagonal * delta / (1.0 - delta)
             below, above = 1.0 + delta, 1.0 - delta
         high = 1.0 / (above * (1.0 - eta)) if eta < 1.0 else math.inf
-        return ScalingLimits(1.0 / (below * (1.0 + eta)), high)
+        return 1.0 / (below * (1.0 + eta)), high
 
     def spectrum(
-        self, gram: FloatArray, n_eigenvalues: int, limits: ScalingLimits, largest: float
+        self, gram: FloatArray, n_eigenvalues: int, limits: tuple[float, float], largest: float
     ) -> Spectrum:
-        r"""Return the eigenvalues of the small matrix with the limits that the rows prove.
+        r"""Return the K largest eigenvalues of F diag(ŝ²) Fᵀ with the limits that the rows prove.
 
         .. math:: \text{low}\, \hat\lambda_i \le \lambda_i \le \text{high}\, \hat\lambda_i + e_i,
                   \qquad \sum_i e_i \le \text{high} \sum_n \hat s_n^2 \rho_n
 
-        Parameters
-        ----------
-        gram
-            F diag(ŝ²) Fᵀ, (r, r), or a matrix with about the same eigenvalues.
-        n_eigenvalues
-            K; eigenvalues beyond the rank are 0.
-        limits
-            Of s²/ŝ² (Ostrowski).
-        largest
-            A known upper bound of all eigenvalues, or inf.
+        `gram` is that matrix, (r, r), or one with about the same eigenvalues; `limits` are those
+        of s²/ŝ² (Ostrowski); `largest` is an upper bound of all eigenvalues, or inf.
         """
         found = descending(eigvalsh(gram, check_finite=False))[:n_eigenvalues]
         found = np.pad(found, (0, n_eigenvalues - found.size))
         rounding = gram_rounding(gram.shape[0], float(found[0]))
         sums, (low, high) = self.sums, limits
-        if math.isinf(high):
-            # Too few landmarks: nothing but `largest` is known from above.
-            lower, upper, slack = 0.0 * found, np.full_like(found, largest), 0.0
-        else:
+        # With too few landmarks nothing but `largest` is known.
+        lower, upper, slack = np.zeros_like(found), np.full_like(found, largest), 0.0
+        if math.isfinite(high):
             charge = 2.0 * sums.negative / sums.rows * sums.squares
             lower = low * found - rounding - high * (sums.scaled_loss + charge)
             upper = np.minimum(high * found, largest)
-            slack = high * (sums.scaled_residual + charge)
+            slack = float(high * (sums.scaled_residual + charge))
         return Spectrum(
             np.minimum(found + self.shift, largest),
             lower=np.maximum(lower, 0.0),

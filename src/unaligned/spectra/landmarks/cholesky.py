@@ -13,7 +13,7 @@ from ...errors import AccuracyWarning, warn
 from ...operators.base import PSDOperator
 from ...operators.diffusion import DiffusionOperator
 from ..base import Accuracy, Spectrum
-from .certificate import RESIDUAL_FLOOR, RowStatistics, Scaling, ScalingLimits, gram_rounding
+from .certificate import RESIDUAL_FLOOR, RowStatistics, Scaling, gram_rounding
 
 
 class PivotedCholesky:
@@ -26,22 +26,8 @@ class PivotedCholesky:
 
     Pivots are proposed in blocks, with probability ρᵢ/Σρ (Chen, Epperly, Tropp and Webber,
     2022), and a pivoted factorisation within the block drops those that the others made
-    nearly redundant. O(N r²) time for r landmarks besides r rows of the matrix; 8 N r bytes.
-
-    Parameters
-    ----------
-    operator
-        The matrix K, by its `rows` and `diagonal`.
-    capacity
-        The largest number of landmarks.
-
-    Examples
-    --------
-    >>> from unaligned.operators.base import MatrixOperator
-    >>> factor = PivotedCholesky(MatrixOperator(np.ones((4, 4))), capacity=4)
-    >>> factor.grow(2, np.random.default_rng(0))
-    >>> bool(factor.exhausted), factor.features.round(12)
-    (True, array([[1., 1., 1., 1.]]))
+    nearly redundant. O(N r²) time for r landmarks, at most `capacity`, besides r rows of the
+    matrix; 8 N r bytes.
     """
 
     def __init__(self, operator: PSDOperator, capacity: int) -> None:
@@ -137,8 +123,6 @@ class Forecast:
     Kernels of smooth sets have residuals that fall like :math:`\exp(-B r^p)`, p being about one
     over the dimension. The last two halvings of the rank give B and p.
 
-    Examples
-    --------
     >>> forecast = Forecast()
     >>> for rank in range(10, 130, 10):
     ...     forecast.add(rank, float(np.exp(-0.1 * rank)))
@@ -175,21 +159,7 @@ REFRESH = 1.5
 
 
 class CertifiedCholesky:
-    """A pivoted Cholesky factorisation that grows until its certificate meets `tol`.
-
-    Attributes
-    ----------
-    squares
-        ŝ² of Eqs. 2-4, (N,); ones before the first refresh.
-    statistics, limits
-        The certificate's row statistics and limits of s²/ŝ², of the last refresh.
-    slack, wanted_slack
-        Σ s² ρ, and the one at which `tol` may be met.
-    decay
-        The decrease of log(slack) per landmark in the last block.
-    settled
-        Whether the K-th eigenvalue is far above the slack, so that ŝ² needs no refresh.
-    """
+    """A pivoted Cholesky factorisation that grows until its certificate meets `tol`."""
 
     def __init__(
         self,
@@ -202,16 +172,18 @@ class CertifiedCholesky:
         self.operator, self.factor, self.rng = operator, factor, rng
         self.n_eigenvalues, self.accuracy = n_eigenvalues, accuracy
         n = operator.n_samples
-        # Only a kernel has a scale, and those of Eq. 1 have no negative entries.
-        self.nonnegative = (
-            isinstance(operator, DiffusionOperator) and operator.sigma_squared is not None
-        )
+        self.diffusion = isinstance(operator, DiffusionOperator)
+        # Only a kernel has a scale, and kernels have no negative entries.
+        self.nonnegative = self.diffusion and operator.sigma_squared is not None
         # Eigenvalues of a sample of rows tell when the certificate is worth its N r² flops.
         self.sample = np.sort(rng.permutation(n)[: max(1000, 4 * n_eigenvalues)])
-        self.squares, self.limits = np.ones(n), ScalingLimits(1.0, 1.0)
+        self.squares = np.ones(n)  # ŝ² of Eqs. 2-4, as of the last refresh
+        self.limits = 1.0, 1.0  # of s²/ŝ²
         self.statistics: RowStatistics | None = None
-        self.slack, self.wanted_slack = float(factor.residual.sum()), np.inf
-        self.decay, self.settled = 0.0, False
+        self.slack = float(factor.residual.sum())  # Σ s² ρ
+        self.wanted_slack = np.inf  # at which `tol` may be met
+        self.decay = 0.0  # of log(slack) per landmark, in the last block
+        self.settled = False  # the K-th eigenvalue is far above the slack: no refresh needed
         self.refreshed = self.passes = 0
         self.forecast = Forecast()
         self.next_forecast = 96  # landmarks; fewer do not show how the residuals fall
@@ -220,10 +192,9 @@ class CertifiedCholesky:
     def reach_tolerance(
         self, block_size: int | None = None, affordable: float = np.inf, *, sampled: bool = False
     ) -> bool:
-        """Add landmarks until the bound meets `tol` or none are left; return whether it does.
+        """Add landmarks until the bound meets `tol` (that of `estimate` only, if `sampled`).
 
-        Stops early once more than `affordable` landmarks are expected to be needed. With `sampled`
-        the bound is that of `estimate` alone.
+        Return False if none are left, or more than `affordable` are expected to be needed.
         """
         factor = self.factor
         while factor.rank < factor.capacity and not factor.exhausted:
@@ -258,7 +229,7 @@ class CertifiedCholesky:
         self.forecast.add(factor.rank, self.slack)
 
     def _update_slack(self) -> None:
-        high = self.limits.high if np.isfinite(self.limits.high) else 1.0
+        high = self.limits[1] if np.isfinite(self.limits[1]) else 1.0
         self.slack = high * float(self.factor.residual @ self.squares)
 
     def _expected_rank(self) -> float:
@@ -276,7 +247,7 @@ class CertifiedCholesky:
             return
         factor, diagonal = self.factor, self.factor.diagonal
         scaling = Scaling(self.squares, self.squares, self.squares)  # ones
-        if isinstance(self.operator, DiffusionOperator):
+        if self.diffusion:
             features, residual = factor.features, factor.residual
             # The residual's diagonal is known, so it is added and only the rest is an error.
             row_sums = features.sum(axis=1) @ features + residual
@@ -284,12 +255,10 @@ class CertifiedCholesky:
             density = np.maximum(row_sums, diagonal)
             degree = features @ (1.0 / density) @ features + residual / density
             error = 0.0 if self.nonnegative else density - row_sums
-            scaling = Scaling.of(
-                density, degree, diagonal, density_error=error, nonnegative=self.nonnegative
-            )
+            scaling = Scaling.of(density, degree, diagonal, error, nonnegative=self.nonnegative)
         self.squares = scaling.squares
         self.statistics = RowStatistics.of(factor.left, diagonal, scaling)
-        if isinstance(self.operator, DiffusionOperator):
+        if self.diffusion:
             self.limits = self.statistics.scaling_limits(nonnegative=self.nonnegative)
         self._update_slack()
         self.refreshed = factor.rank
@@ -335,7 +304,7 @@ class CertifiedCholesky:
         if excess <= room:
             return True
         smallest = float(spectrum.upper[-1]) + gamma
-        self.settled = bool(np.isfinite(self.limits.high)) and slack < 0.1 * smallest
+        self.settled = bool(np.isfinite(self.limits[1])) and slack < 0.1 * smallest
         # The K-th eigenvalue may still grow by the slack, and then allows more. If that
         # was tried already: all of the bound but rounding shrinks with the residual.
         self.wanted_slack = room * (smallest + slack)
@@ -361,13 +330,13 @@ class CertifiedCholesky:
         return replace(spectrum, stats=stats)
 
 
-def warn_of_bound(bound: float, tol: float, landmarks: int, *, rounding: bool) -> None:
+def warn_of_bound(
+    bound: float, tol: float, landmarks: int, *, rounding: bool, remedy: str | None = None
+) -> None:
     """Warn that `tol` was not met, by how much, and what can be done."""
-    remedy = (
-        "Only rounding error is left: raise gamma or tol."
-        if rounding
-        else "Raise max_landmarks or tol, or use solver='krylov' or 'exact'."
-    )
+    if rounding:
+        remedy = "Only rounding error is left: raise gamma or tol."
+    remedy = remedy or "Raise max_landmarks or tol, or use solver='krylov' or 'exact'."
     warn(
         f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with "
         f"{landmarks} landmarks, above tol={tol:g}. {remedy}",

@@ -13,7 +13,6 @@ from scipy.linalg import solve_triangular
 from ..._check import FloatArray
 from ...engine import limited_blas
 from ...engine.threads import Workers
-from ...errors import AccuracyWarning, warn
 from ...operators.affinity import CrossKernel, KernelAffinity, StreamedAffinity
 from ...operators.diffusion import DiffusionOperator
 from ...rows.reduce import numbers_from
@@ -32,15 +31,6 @@ class Basis:
     The triangle is solved by halves with products only (NumPy releases the GIL during those), the
     smallest blocks by their inverses. O(n r (d + r)) time for n rows.
 
-    Parameters
-    ----------
-    kernel
-        The affinities of the r landmarks with any row.
-    triangle
-        L, (r, r), lower.
-
-    Examples
-    --------
     >>> from unaligned.operators.kernel import Gaussian
     >>> basis = Basis(CrossKernel(np.zeros((1, 1)), Gaussian(1.0)), np.ones((1, 1)))
     >>> basis.features(np.array([[0.0], [1.0]])).round(6)
@@ -188,9 +178,7 @@ def _tile(points: FloatArray, start: int, settings: PassSettings) -> PassResult:
     features = settings.basis.solve(kernel)
     left = 1.0 - np.einsum("ij,ij->j", features, features)
     ones = np.ones_like(left)
-    scaling = Scaling.of(
-        density, settings.degree @ features, ones, density_error=rounding, nonnegative=True
-    )
+    scaling = Scaling.of(density, settings.degree @ features, ones, rounding, nonnegative=True)
     features *= np.sqrt(scaling.squares)
     # Row i has the i-th number of one stream, whatever the blocks.
     numbers = numbers_from(settings.seed, start, left.size)
@@ -272,29 +260,21 @@ class StreamedLandmarks:
                 break
             basis = self._extend(basis, forecast, bound / tol, found.drawn.points)
         if bound > tol:
-            self._warn(bound, basis.rank, expected, exhausted)
+            remedy, n = None, self.affinity.n_samples
+            if expected > basis.rank:
+                remedy = (
+                    f"It would take {f'about {expected:.1g}' if expected <= n else 'nearly all'} "
+                    "rows: the kernel has a heavy tail, as for noise in many dimensions. Lower "
+                    "n_eigenvalues, raise tol or gamma, reduce the dimension "
+                    "(preprocess='pca:10'), or subsample the rows."
+                )
+            warn_of_bound(bound, tol, basis.rank, rounding=exhausted, remedy=remedy)
         stats = {
             "landmarks": basis.rank,
             "residual_trace": found.statistics.residual_trace,
             "converged": bound <= tol,
         }
         return replace(spectrum, stats=stats)
-
-    def _warn(self, bound: float, rank: int, expected: float, exhausted: bool) -> None:
-        """Warn that `tol` was not met, by how much, and what can be done."""
-        if exhausted or expected <= rank:
-            warn_of_bound(bound, self.accuracy.tol, rank, rounding=exhausted)
-            return
-        many = (
-            f"about {expected:.1g}" if expected <= self.affinity.n_samples else "nearly all rows"
-        )
-        warn(
-            f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with {rank} "
-            f"landmarks; tol={self.accuracy.tol:g} would take {many}. The kernel of these "
-            "points has a heavy tail, as for noise in many dimensions. Lower n_eigenvalues, raise "
-            "tol or gamma, reduce the dimension (preprocess='pca:10'), or subsample the rows.",
-            AccuracyWarning,
-        )
 
     def _sampled_basis(self) -> tuple[Basis, Forecast, float, FloatArray]:
         """Return landmarks from a sample, a forecast, the mean residual wanted, held-out rows.
@@ -308,17 +288,11 @@ class StreamedLandmarks:
         points, held_out = rows[:SAMPLE_ROWS], rows[SAMPLE_ROWS:].copy()
         kernel = self.affinity.kernel
         operator = DiffusionOperator(KernelAffinity(points, kernel))
-        factor = PivotedCholesky(
-            operator.affinity, max(min(self.capacity, points.shape[0] // 2), 1)
-        )
+        capacity = max(min(self.capacity, points.shape[0] // 2), 1)
+        factor = PivotedCholesky(operator.affinity, capacity)
+        k = min(self.n_eigenvalues, points.shape[0])
         # 0.6: rows outside of the sample have larger residuals.
-        sampled = CertifiedCholesky(
-            operator,
-            factor,
-            min(self.n_eigenvalues, points.shape[0]),
-            Accuracy(gamma, 0.6 * tol),
-            self.rng,
-        )
+        sampled = CertifiedCholesky(operator, factor, k, Accuracy(gamma, 0.6 * tol), self.rng)
         sampled.reach_tolerance(sampled=True)
         triangle = np.tril(factor.features[:, factor.landmarks].T)
         basis = Basis(CrossKernel(points[factor.landmarks].copy(), kernel), triangle)

@@ -1,4 +1,4 @@
-"""Stochastic Lanczos quadrature, and the traces that are made of it."""
+"""Stochastic Lanczos quadrature, heat and wave traces."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def symmetric(n, seed):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_rule_is_exact_for_polynomials_seen_from_its_probes(make, seed):
+def test_quadrature_is_exact_for_polynomials(make, seed):
     A, m, p = symmetric(60, seed), 6, 7
     rule = lanczos_quadrature(make(A), m, p, np.random.default_rng(seed))
     V = np.random.default_rng(seed).standard_normal((60, p))
@@ -37,7 +37,7 @@ def test_the_rule_is_exact_for_polynomials_seen_from_its_probes(make, seed):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 9])
-def test_more_steps_than_eigenvalues_do_no_harm(n):
+def test_more_steps_than_eigenvalues_are_harmless(n):
     A = symmetric(n, n)
     rule = lanczos_quadrature(A, 30, 8, np.random.default_rng(0))
     inside = np.abs(np.subtract.outer(rule.nodes, np.linalg.eigvalsh(A))).min(axis=-1)
@@ -46,14 +46,14 @@ def test_more_steps_than_eigenvalues_do_no_harm(n):
 
 
 @pytest.mark.parametrize("matrix", [np.eye(40), np.diag(np.r_[np.ones(39), 0.0])])
-def test_an_exhausted_space_has_no_spurious_nodes(matrix):
+def test_exhausted_space_has_no_spurious_nodes(matrix):
     rule = lanczos_quadrature(matrix, 10, 8, np.random.default_rng(0))
     assert np.allclose((rule.weights * np.exp(rule.nodes)).sum(axis=1)[:1], np.e, atol=0.5)
     off = np.minimum(np.abs(rule.nodes), np.abs(rule.nodes - 1))
     assert np.all(off[rule.weights > 1e-8] < 1e-6)
 
 
-def test_blocks_of_probes_are_one_rule():
+def test_blocks_of_probes_form_one_rule():
     A = sparse.random_array((30_000, 30_000), density=1e-5, rng=0)
     A = sparse.csr_array(A + A.T) / 10
     rule = lanczos_quadrature(A, 4, 20, np.random.default_rng(0))
@@ -63,7 +63,7 @@ def test_blocks_of_probes_are_one_rule():
 
 @pytest.mark.parametrize("kernel", ["heat", "wave"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_standard_error_covers_the_probe_noise(kernel, seed):
+def test_standard_error_covers_probe_noise(kernel, seed):
     # Five seeds times 40 correlated times: three standard errors are not left in any of them,
     # and one standard error is left by some, so it is not far too wide either.
     points = np.random.default_rng(seed).normal(size=(400, 3))
@@ -79,7 +79,7 @@ def test_the_standard_error_covers_the_probe_noise(kernel, seed):
 
 @pytest.mark.parametrize("n_steps", [3, 6, 10])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_truncation_bound_holds_for_the_same_probes(n_steps, seed):
+def test_truncation_bound_holds_for_same_probes(n_steps, seed):
     points = np.random.default_rng(seed).normal(size=(150, 2))
     few, many = density(points, n_steps=n_steps), density(points, n_steps=60)
     times = np.logspace(-1, 2, 30)
@@ -91,7 +91,7 @@ def test_the_truncation_bound_holds_for_the_same_probes(n_steps, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_control_variate_lowers_the_noise_and_not_the_mean(seed):
+def test_control_variate_reduces_noise_without_bias(seed):
     points = np.random.default_rng(seed).normal(size=(300, 3))
     found = density(points)
     plain = (np.exp(-TIMES[:, None, None] * found.rule.nodes) * found.rule.weights).sum(-1)
