@@ -31,21 +31,8 @@ class Spectrum:
 
     .. math:: l_i \le \lambda_i \le u_i + e_i, \qquad e_i \ge 0, \qquad \sum_i e_i \le \tau .
 
-    Attributes
-    ----------
-    eigenvalues
-        Shape (K,), descending, clipped at 0.
-    lower, upper
-        Shape (K,): l and u.
-    slack
-        τ, a bound on the sum of all errors, such as the trace of a residual.
-    bound_kind
-        `exact` (rounding only), `certified` (deterministic), `probabilistic` (fails with small
-        probability), `expectation` (Proposition 2: holds on average) or `none`.
-    solver
-        The name of the solver.
-    stats
-        Cost and progress of the solver.
+    They are `exact` (rounding only), `certified` (deterministic), `probabilistic` (fail with small
+    probability), hold in `expectation` (Proposition 2), or there are `none`.
 
     Examples
     --------
@@ -55,12 +42,12 @@ class Spectrum:
     array([0.0953, 0.1823])
     """
 
-    eigenvalues: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    slack: float
+    eigenvalues: FloatArray  # (K,), descending, clipped at 0
+    lower: FloatArray  # (K,), l
+    upper: FloatArray  # (K,), u
+    slack: float  # τ, such as the trace of a residual
     bound_kind: str
-    solver: str
+    solver: str  # its name
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -14,18 +14,10 @@ GAMMA_RANGE = (defaults.GAMMA, 1e-2)
 
 
 class Knee(NamedTuple):
-    """The position at which the decay of a spectrum slows down.
+    """The position at which the decay of a spectrum slows down."""
 
-    Attributes
-    ----------
-    position
-        The number of eigenvalues before the knee.
-    ratio_before, ratio_after
-        The geometric mean of λᵢ/λᵢ₊₁ on either side.
-    """
-
-    position: int
-    ratio_before: float
+    position: int  # the number of eigenvalues before the knee
+    ratio_before: float  # the geometric mean of λᵢ/λᵢ₊₁ before the knee
     ratio_after: float
 
 

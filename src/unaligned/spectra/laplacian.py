@@ -184,11 +184,9 @@ def laplacian_density(
     r"""Return the spectral density of L = I - D^{-1/2} A D^{-1/2} of a dataset.
 
     A is the dataset's own adjacency (kind `graph`), or that of its k nearest neighbours. An
-    isolated node has a zero row in L.
-
-    The probes depend on the root seed and the data only. The method is `"exact"` (all eigenvalues,
-    O(N³) time and 8 N² bytes), `"slq"` (see `lanczos_quadrature`), or `"auto"`: exact up to 2000
-    nodes.
+    isolated node has a zero row in L. The method is `"exact"` (all eigenvalues, O(N³) time and
+    8 N² bytes), `"slq"` (see `lanczos_quadrature`), or `"auto"`: exact up to 2000 nodes. The
+    probes depend on the root seed and the data only.
 
     >>> edge = Dataset([[0.0, 1.0], [1.0, 0.0]], kind="graph")
     >>> settings = {"n_neighbors": 1, "n_steps": 10, "n_probes": 2}
@@ -203,13 +201,15 @@ def laplacian_density(
     step = normalised_adjacency(adjacency)  # I - L
     n = dataset.n_samples
     mean = 1.0 - float(step.diagonal().sum()) / n
+    is_exact = method == "exact" or (method == "auto" and n <= EXACT_SAMPLES)
     with one_blas():
-        if method == "exact" or (method == "auto" and n <= EXACT_SAMPLES):
+        if is_exact:
             dense = step.toarray() if sparse.issparse(step) else step
-            nodes = 1.0 - np.linalg.eigvalsh(dense)[None, ::-1]
-            return SpectralDensity(Quadrature(nodes, np.full((1, n), 1.0 / n)), mean, n, True)
-        rule = lanczos_quadrature(step, n_steps, n_probes, dataset.generator(seed))
-    return SpectralDensity(Quadrature(1.0 - rule.nodes, rule.weights), mean, n, False)
+            nodes, weights = np.linalg.eigvalsh(dense)[None, ::-1], np.full((1, n), 1.0 / n)
+        else:
+            rng = dataset.generator(seed)
+            nodes, weights = lanczos_quadrature(step, n_steps, n_probes, rng)
+    return SpectralDensity(Quadrature(1.0 - nodes, weights), mean, n, is_exact)
 
 
 def _warn_if_adjacency(dataset: Dataset) -> None:
@@ -257,13 +257,8 @@ def surface_eigenvalues(
         found = np.linalg.eigvalsh(symmetric.toarray())[:n_eigenvalues]
     else:
         # Shifted slightly below 0, where the matrix is positive definite.
-        found = eigsh(
-            symmetric.tocsc(),
-            n_eigenvalues,
-            sigma=-1.0 / area,
-            v0=rng.standard_normal(n),
-            return_eigenvectors=False,
-        )
+        shift = {"sigma": -1.0 / area, "v0": rng.standard_normal(n)}
+        found = eigsh(symmetric.tocsc(), n_eigenvalues, return_eigenvectors=False, **shift)
     values: FloatArray = area * np.maximum(np.sort(found), 0.0)
     return values
 

@@ -27,29 +27,16 @@ from .signature import Recipe, Signature
 
 @dataclass(frozen=True)
 class SignatureSettings:
-    """Everything that determines a signature besides the data.
+    """Everything that determines a signature besides the data; see `unaligned.signature`.
 
-    Attributes
-    ----------
-    n_eigenvalues
-        K; None means min(200, the smallest N of the collection).
-    gamma
-        The regularisation γ of log(λ + γ); `"auto"` chooses one γ for all spectra.
-    solver
-        A name, or an `EigenSolver` with settings of its own.
-    sketch_size
-        M of Algorithm 1, with `solver="nystrom"`.
-    tol
-        The wanted 2-norm of the error of the K values log(λ + γ). It applies to the solver; the
-        bound also includes the error of a sampled σ² (N > 44,721), which is about 0.01.
-    kernel
-        How points become an affinity.
+    `tol` applies to the solver; the error bound also includes the error of a sampled σ²
+    (N > 44,721), which is about 0.01.
     """
 
-    n_eigenvalues: int | None = None
-    gamma: float | str = defaults.GAMMA
+    n_eigenvalues: int | None = None  # K; None means min(200, the smallest N of the collection)
+    gamma: float | str = defaults.GAMMA  # "auto" chooses one γ for all spectra
     solver: str | EigenSolver = "auto"
-    sketch_size: int | None = None
+    sketch_size: int | None = None  # M of Algorithm 1, with solver="nystrom"
     tol: float = defaults.TOL
     kernel: KernelSettings = field(default_factory=KernelSettings)
 

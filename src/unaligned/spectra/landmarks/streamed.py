@@ -221,15 +221,12 @@ class StreamedLandmarks:
     r"""Landmarks for points that are read by blocks.
 
     1. Randomly pivoted Cholesky on a random sample of rows in memory chooses the landmarks.
-    2. Held-out rows show whether these suffice for rows outside of the sample; where they do
-       not, some of them become landmarks.
+    2. Held-out rows become landmarks where these do not suffice for rows outside of the sample.
     3. Two passes over all rows, of kernels only, give d̃ and d, hence s² = 1/(d̃² d).
-    4. A pass gives the Gram matrix of φ s, whose eigenvalues are W's, and the certificate over
-       all rows (see `RowStatistics`).
+    4. A pass gives the Gram matrix of φ s, whose eigenvalues are W's, and `RowStatistics`.
 
     If the bound exceeds `tol`, rows drawn by their residual become landmarks and steps 2 to 4 are
-    repeated. O(N r (3 d + 3 r/2)) time a round; one block, a tile and a few (r, r) matrices of
-    memory, nothing that grows with N.
+    repeated. O(N r (3 d + 3 r/2)) time a round; the memory does not grow with N.
     """
 
     affinity: StreamedAffinity
