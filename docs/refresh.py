@@ -1,7 +1,7 @@
 """Copy the results of `unaligned reproduce` into the documents.
 
-The figure of every folder is copied to docs/figures, and its RESULTS.md, without the means, to the
-section of that experiment in docs/results.md.
+The figures of every folder are copied to docs/figures, and its RESULTS.md, without the means, to
+the section of that experiment in docs/results.md.
 Run: python docs/refresh.py results/tori results/scaling ...
 """
 
@@ -16,19 +16,19 @@ DOCS = Path(__file__).parent
 
 
 def refresh(folder: Path, page: str) -> str:
-    """Copy the figure of one run, and return the page with its section replaced."""
-    (figure,) = folder.glob("*.png")
-    name = figure.stem
+    """Copy the figures of one run, and return the page with its section replaced."""
+    (name,) = (path.stem for path in folder.glob("*.svg"))
     text = (folder / "RESULTS.md").read_text(encoding="utf-8")
     text = text.split("\nMean ")[0]
     heading, rest = text.split("\n", 1)
     # The command reproduces the settings.
     rest = re.sub(r"(Made by `[^`]*`)\. Settings: [^\n]*", r"\1:", rest)
-    rest = rest.replace(f"({figure.name})", f"(figures/{figure.name})")
     begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))
     if page.count(begin) != 1 or page.count(end) != 1:
         raise SystemExit(f"docs/results.md needs the lines {begin} and {end}, once each.")
-    shutil.copyfile(figure, DOCS / "figures" / figure.name)
+    for figure in folder.glob("*.png"):
+        rest = rest.replace(f"({figure.name})", f"(figures/{figure.name})")
+        shutil.copyfile(figure, DOCS / "figures" / figure.name)
     before, after = page.split(begin)[0], page.split(end)[1]
     return f"{before}{begin}\n{heading.replace('# ', '## ', 1)}\n{rest.rstrip()}\n{end}{after}"
 

@@ -254,6 +254,7 @@ def test_folder_contains_all_files(monkeypatch, tmp_path):
         "tori.csv",
         "tori.png",
         "tori.svg",
+        "tori-samples.png",
         "RESULTS.md",
     }
     assert all(path.exists() for path in report.files)

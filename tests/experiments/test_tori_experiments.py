@@ -151,6 +151,26 @@ def test_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
     assert styles == ["--" if dashed else "-" for dashed in PAIRS.values()]
 
 
+def test_picture_shows_the_tori_that_were_compared(tori):
+    figure = tori.experiment.pictures()["tori-samples"]
+    panels = [axes for axes in figure.axes if axes.get_title()]
+    assert [p.get_title() for p in panels] == [
+        "$T_2$",
+        "$T_2^{Sc}$, c = 0.6",  # the nearest to the paper's 0.5 that was run
+        "$T_3$",
+        "$T_3^{Sc}$, c = 0.6",
+    ]
+    # The tube of T2 has radius R2 = 3 around the circle of radius R1 = 10, that of T2Sc c R2.
+    for panel, radius in zip(panels[:2], (3.0, 1.8), strict=True):
+        x, y, z = panel.collections[0]._offsets3d
+        assert x.size == tori.experiment.n_samples
+        np.testing.assert_allclose(np.hypot(np.hypot(x, y) - 10.0, z), radius, rtol=1e-9)
+    (picture,) = (path for path in tori.files if path.name == "tori-samples.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    results = (picture.parent / "RESULTS.md").read_text(encoding="utf-8")
+    assert "![The sampled tori (Appendix B.1)](tori-samples.png)" in results
+
+
 def test_quick_and_full_differ_as_documented():
     quick, full = Tori(**Tori.quick), Tori(**Tori.full)
     assert (full.n_trials, full.n_samples, full.transport_samples, full.rounds) == (

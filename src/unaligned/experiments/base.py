@@ -105,6 +105,10 @@ class Experiment(ABC):
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return the figure."""
 
+    def pictures(self) -> dict[str, Figure]:
+        """Return further figures by file name without suffix, such as one of the data."""
+        return {}
+
     def notes(self, table: pd.DataFrame) -> list[str]:
         """Return paragraphs of RESULTS.md between the claims and the means."""
         return []

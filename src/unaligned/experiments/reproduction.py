@@ -166,7 +166,8 @@ def reproduce(
         The settings.
     out
         The folder, created if needed. It gets `trials.csv`, `settings.json`, `NAME.csv` (means,
-        standard deviations and ranges), `NAME.png`, `NAME.svg` and `RESULTS.md`.
+        standard deviations and ranges), `NAME.png`, `NAME.svg` and `RESULTS.md`; `tori` also a
+        picture of the data, `tori-samples.png`.
     only, without
         The methods to run and report on, and those to leave out; all by default.
     progress
@@ -218,8 +219,12 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     figure = experiment.draw(table)
     figures.save(figure, png)
     figures.save(figure, svg)
+    pictures = {folder / f"{name}.png": picture for name, picture in experiment.pictures().items()}
+    for path, picture in pictures.items():
+        figures.save(picture, path)
     paragraphs = [
         *_introduction(experiment, claims, list(table["method"].unique())),
+        *(f"![{picture.get_suptitle()}]({path.name})" for path, picture in pictures.items()),
         f"![{experiment.title}]({experiment.name}.png)",
         *experiment.notes(table),
     ]
@@ -229,7 +234,8 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     for quantity, frame in means.items() if experiment.tabulated else ():
         paragraphs += [f"{average}, {quantity}:", _mean_table(frame, experiment.variable)]
     write_text(report, "\n\n".join(paragraphs) + "\n")
-    return Results(experiment, table, claims, (data, png, svg, report, folder / "trials.csv"))
+    files = (data, png, svg, *pictures, report, folder / "trials.csv")
+    return Results(experiment, table, claims, files)
 
 
 def _introduction(

@@ -135,8 +135,13 @@ def looks(tag: Tag | None, n: int) -> list[tuple[Any, str]]:
 
 
 def panels(
-    n: int, *, columns: int = 3, width: float = 4.0, height: float = 3.4
-) -> tuple[Figure, list[Axes]]:
+    n: int,
+    *,
+    columns: int = 3,
+    width: float = 4.0,
+    height: float = 3.4,
+    projection: str | None = None,
+) -> tuple[Figure, list[Any]]:
     """Return a free-standing figure with `n` panels in at most `columns` columns."""
     from matplotlib.figure import Figure
 
@@ -144,7 +149,8 @@ def panels(
     rows = -(-n // columns)
     with style():
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        grid: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
+        kind = {"projection": projection}
+        grid = list(figure.subplots(rows, columns, squeeze=False, subplot_kw=kind).ravel())
     for unused in grid[n:]:
         unused.set_axis_off()
     return figure, grid[:n]
