@@ -1,8 +1,11 @@
 """Comparison: shape, names, growing, files."""
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.cluster.hierarchy import is_valid_linkage
 
 import unaligned as ua
@@ -182,6 +185,41 @@ def test_added_datasets_are_subsampled_and_cleaned_as_the_others_were(tmp_path):
         assert grown.signatures["d2"].n_samples == 20
     with pytest.raises(InputError, match=r"subsample=20 is more than dataset 'few' has, 16 rows"):
         result.add({"few": cloud(0, 16)})
+
+
+def difference_of_means(a, b):
+    return float(abs(a.mean() - b.mean()))
+
+
+@pytest.mark.parametrize("references", [False, True], ids=["square", "rectangular"])
+@pytest.mark.parametrize("distance", [*DISTANCES, difference_of_means])
+def test_data_changed_after_comparing_raises_or_has_no_effect(distance, references):
+    for package in ("ripser", "ot", "gudhi"):
+        pytest.importorskip(package)
+    options = {"distance": distance}
+    if distance == "geometry-score":
+        options |= {"n_rounds": 2, "n_landmarks": 8}
+    changed, new = cloud(0), {"c": cloud(2)}
+    first, others = ({"a": cloud(1)}, {"b": changed}) if references else ({"a": changed}, None)
+    result = ua.compare(first, others, **options)
+    at_once = ua.compare({**first, **new}, others, **options)
+    assert np.array_equal(result.add(new).distances, at_once.distances)
+    changed[:5] *= 2.0
+    with contextlib.suppress(InputError):  # what it says is tested below
+        assert np.array_equal(result.add(new).distances, at_once.distances)
+
+
+@pytest.mark.parametrize("distance", ["mmd", "crosslid", difference_of_means])
+@pytest.mark.parametrize("changed", ["first", "added"])
+def test_adding_to_changed_points_raises(distance, changed):
+    data = {name: cloud(i) for i, name in enumerate(("first", "added", "last"))}
+    if callable(distance):
+        data = {name: sparse.csr_array(values) for name, values in data.items()}
+    result = ua.compare({"first": data["first"]}, distance=distance).add({"added": data["added"]})
+    values = data[changed].data if callable(distance) else data[changed]
+    values[:] = np.random.default_rng(0).permutation(values)
+    with pytest.raises(InputError, match=rf"values of dataset '{changed}' were changed after"):
+        result.add({"last": data["last"]})
 
 
 def test_adding_a_much_larger_dataset_warns():

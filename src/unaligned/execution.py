@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from . import _check
 from ._check import FloatArray
@@ -16,7 +19,7 @@ from .data.facts import Facts
 from .engine import Engine, Threads, collect, interruptible
 from .errors import InputError, InputTypeError
 from .inputs import DataLike, prepare_additions
-from .metrics.base import Distance, SpectralDistance
+from .metrics.base import DataDescriptor, Distance, SpectralDistance
 from .result import Comparison
 from .rows.dask import DaskRows
 from .spectra.pipeline import streams
@@ -41,6 +44,9 @@ def fill(
     second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
     distances, bounds = _all_pairs(method, first, second, old, engine)
     metadata = {name: item.metadata for name, item in rows.items() if isinstance(item, Dataset)}
+    borrowed = old._borrowed if old else ()
+    if not method.is_descriptor:
+        borrowed = (*borrowed, *_borrowed(everything, settled))
     return Comparison(
         names=tuple(first),
         reference_names=tuple(first if second is None else second),
@@ -57,7 +63,35 @@ def fill(
         _facts={**(old._facts if old else {}), **_facts(method, rows)},
         _reference_facts=old._reference_facts if old else _facts(method, columns or {}),
         metadata={**(old.metadata if old else {}), **metadata},
+        _borrowed=borrowed,
     )
+
+
+def _borrowed(
+    items: Sequence[Any], descriptors: Sequence[Any]
+) -> Iterator[tuple[str, npt.NDArray[Any], str]]:
+    """Yield the label, array and digest of descriptors that are the memory of their dataset."""
+    for item, descriptor in zip(items, descriptors, strict=True):
+        if isinstance(item, Dataset) and not item.is_lazy:
+            given = list(_arrays(item.values))
+            for array in _arrays(descriptor):
+                if any(np.may_share_memory(array, values) for values in given):
+                    yield item.label, array, _digest(array)
+
+
+def _arrays(held: Any) -> Iterator[npt.NDArray[Any]]:
+    """Yield the arrays in a descriptor or in the values of a dataset."""
+    if isinstance(held, np.ndarray):
+        yield held
+    elif sparse.issparse(held):
+        yield from (held.data, held.indices, held.indptr)
+    elif isinstance(held, (DataDescriptor, tuple, list)):
+        for part in held.arrays if isinstance(held, DataDescriptor) else held:
+            yield from _arrays(part)
+
+
+def _digest(array: npt.NDArray[Any]) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).hexdigest()
 
 
 def compare_pair(
@@ -84,6 +118,13 @@ def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> C
     taken = [name for name in map(str, datasets) if name in old.names]
     if taken:
         raise InputError(f"datasets: the name {taken[0]!r} is in the comparison already.")
+    for label, array, digest in old._borrowed:
+        if _digest(array) != digest:
+            raise InputError(
+                f"The values of {label} were changed after they were compared, and distance "
+                f"{old.distance_name!r} needs the old ones. Run compare() on all datasets again, "
+                "or on copies of the arrays."
+            )
     return fill(
         old.distance,
         {**old._descriptors, **prepare_additions(datasets, old.distance, old)},

@@ -77,6 +77,8 @@ class Comparison:
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     _facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
     _reference_facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
+    # Label, array and digest of what is in the callers' memory, where they may change it.
+    _borrowed: tuple[tuple[str, npt.NDArray[Any], str], ...] = field(default=(), repr=False)
 
     @property
     def signatures(self) -> dict[str, Signature]:
@@ -126,6 +128,8 @@ class Comparison:
         progress: bool | None = None,
     ) -> Comparison:
         """Return a comparison with more datasets, computing only what is new.
+
+        Raises if a distance needs arrays that were changed since they were compared.
 
         Parameters
         ----------
