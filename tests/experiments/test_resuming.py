@@ -53,6 +53,7 @@ def run_counting(monkeypatch, out, stop_after=None, only=None, draw=False, **set
         patch.setattr(Tori, "run_task", counted)
         if not draw:  # drawing takes longer than the tasks
             patch.setattr(Tori, "draw", lambda self, table: None)
+            patch.setattr(Tori, "pictures", lambda self: {})
             patch.setattr(figures, "save", lambda figure, path: path.touch())
         try:
             return done, reproduce(Tori(**TINY, **settings), out, only=only, progress=False)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import logm
 
 import unaligned as ua
 from reference import les, matrix_log, random_spd, with_spectrum
@@ -100,6 +101,64 @@ def test_padding_a_spectrum_with_zeros_changes_nothing(seed):
     short = ua.log_hilbert_schmidt(a, b[:2], 0.1, 0.2)
     assert ua.log_hilbert_schmidt(a, np.r_[b[:2], 0.0, 0.0], 0.1, 0.2) == short
     assert ua.log_hilbert_schmidt(np.r_[a, 0.0], b[:2], 0.1, 0.2) == short
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_aligned_log_hilbert_schmidt_equals_independent_formulas(seed):
+    rng = np.random.default_rng(seed)
+    gamma, mu, n = 0.1, 0.03, 12
+    A, B = random_spd(rng, n), random_spd(rng, n)
+    found = ua.log_hilbert_schmidt(A, B, gamma, mu, aligned=True)
+    logs = logm(A / gamma + np.eye(n)) - logm(B / mu + np.eye(n))
+    assert found == pytest.approx(np.hypot(np.log(gamma / mu), np.linalg.norm(logs)), rel=1e-9)
+    assert ua.log_hilbert_schmidt(B, A, mu, gamma, aligned=True) == pytest.approx(found)
+    # With γ = μ it is the log-Euclidean distance of the regularised operators.
+    equal = ua.log_hilbert_schmidt(A, B, gamma, gamma, aligned=True)
+    datasets = (ua.Dataset(A, "spd"), ua.Dataset(B, "spd"))
+    expected = ua.distance(*datasets, "log-euclidean", gamma=gamma)
+    assert equal == pytest.approx(expected, rel=1e-9)
+    assert ua.log_hilbert_schmidt(A, A, gamma, gamma, aligned=True) == 0.0
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 0.1])
+@pytest.mark.parametrize("seed", range(5))
+def test_aligned_distance_attains_its_bound_for_eigenvectors_in_the_same_order(seed, gamma):
+    rng = np.random.default_rng(seed)
+    a, b = np.sort(rng.uniform(0.01, 1, size=(2, 12)))
+    Q, other = (np.linalg.qr(rng.standard_normal((12, 12)))[0] for _ in range(2))
+    bound = ua.log_hilbert_schmidt(a, b, gamma, 2 * gamma)
+
+    def aligned(second):
+        return ua.log_hilbert_schmidt(with_spectrum(Q, a), second, gamma, 2 * gamma, aligned=True)
+
+    assert aligned(with_spectrum(Q, b)) == pytest.approx(bound, rel=1e-7)
+    assert aligned(with_spectrum(other, b)) > 1.01 * bound
+    assert aligned(with_spectrum(Q, b[::-1])) > 1.01 * bound
+
+
+def test_aligned_matrices_may_be_sparse_or_singular():
+    A, B = np.diag([1.0, 0.5, 0.0]), np.diag([1.0, 0.0, 0.0])
+    found = ua.log_hilbert_schmidt(A, sparse.csr_array(B), 1e-3, 1e-3, aligned=True)
+    assert found == pytest.approx(np.log(501.0))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), r"spectrum1 must be a square matrix"),
+        (np.array([[1.0, 2.0], [0.0, 1.0]]), r"spectrum1 must be finite and symmetric"),
+        (np.diag([1.0, -1.0]), r"spectrum1 \+ 0.1 I .*is -1. Give a larger gamma"),
+        (np.eye(3), r"same shape; their sizes are 3 and 2. Pass their eigenvalues"),
+    ],
+)
+def test_invalid_aligned_matrices_raise(matrix, message):
+    with pytest.raises(InputError, match=message):
+        ua.log_hilbert_schmidt(matrix, np.eye(2), 0.1, 0.1, aligned=True)
+
+
+def test_matrices_are_not_taken_for_eigenvalues():
+    with pytest.raises(InputError, match=r"not an array of shape \(2, 2\).*aligned=True"):
+        ua.log_hilbert_schmidt(np.eye(2), np.eye(2), 0.1, 0.1)
 
 
 @pytest.mark.parametrize("seed", range(5))
