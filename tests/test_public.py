@@ -17,7 +17,7 @@ MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 # From the bottom to the top. A module imports from its own layer and from those below it.
 LAYERS = [
     ["errors"],
-    ["defaults", "_check", "_format", "_settings"],
+    ["defaults", "_check", "_format"],
     ["engine"],
     ["data", "rows"],
     ["io"],

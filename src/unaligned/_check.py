@@ -1,4 +1,4 @@
-"""Argument validators: each takes a name and a value, and returns the value or raises."""
+"""Argument validators, and the conversion of nested settings to flat options."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import math
 import numbers
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from .errors import InputError, InputTypeError, OptionError
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IndexArray: TypeAlias = npt.NDArray[np.int64]
 RNGLike: TypeAlias = int | np.random.Generator | None
+Settings = TypeVar("Settings")
 
 
 def whole_number(name: str, value: object) -> int:
@@ -165,3 +168,67 @@ def shape_of(value: Any) -> str:
     """Return the type and shape of a value, for error messages."""
     shape = getattr(value, "shape", None)
     return f"{type(value).__name__}{'' if shape is None else f' of shape {tuple(shape)}'}"
+
+
+def require_numeric(dtype: np.dtype[Any], label: str) -> None:
+    """Raise if values are not real numbers."""
+    if dtype.kind in "biuf":
+        return
+    what = {
+        "O": "Python objects",
+        "U": "text",
+        "S": "bytes",
+        "c": "complex numbers",
+        "M": "dates",
+        "m": "time spans",
+        "V": "records",
+    }.get(dtype.kind, str(dtype))
+    raise InputTypeError(
+        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
+        "Convert it first, e.g. values.astype(float)."
+    )
+
+
+def is_path(data: object) -> bool:
+    """Return whether this is a path rather than data."""
+    return isinstance(data, (str, os.PathLike))
+
+
+@cache
+def option_names(settings: type) -> tuple[str, ...]:
+    """Return the names of all options, including those of nested settings."""
+    return tuple(
+        option
+        for name, nested in _layout(settings)
+        for option in ((name,) if nested is None else option_names(nested))
+    )
+
+
+def from_options(settings: type[Settings], options: Mapping[str, Any]) -> Settings:
+    """Return settings built from flat options; missing names keep their defaults."""
+    arguments: dict[str, Any] = {}
+    for name, nested in _layout(settings):  # type: ignore[arg-type]
+        if nested is not None:
+            arguments[name] = from_options(nested, options)
+        elif name in options:
+            value = options[name]  # NumPy scalars cannot be written to JSON
+            arguments[name] = value.item() if isinstance(value, np.generic) else value
+    return settings(**arguments)
+
+
+def to_options(settings: Any) -> dict[str, Any]:
+    """Return settings as flat options, the inverse of `from_options`."""
+    options: dict[str, Any] = {}
+    for name, nested in _layout(type(settings)):  # type: ignore[arg-type]
+        value = getattr(settings, name)
+        options |= {name: value} if nested is None else to_options(value)
+    return options
+
+
+@cache
+def _layout(settings: Any) -> tuple[tuple[str, type | None], ...]:
+    """Return (name, class) of every field; the class is None unless the field is settings."""
+    return tuple(
+        (field.name, field.default_factory if is_dataclass(field.default_factory) else None)
+        for field in fields(settings)
+    )

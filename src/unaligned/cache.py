@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _check, _settings
+from . import _check
 from .errors import FileError, UnalignedWarning, warn
 from .io.archive import made_folder
 
@@ -168,7 +168,7 @@ class Cache:
 
         if not (isinstance(method, SpectralDistance) and method.gives_signatures):
             return None
-        options = _settings.to_options(method.settings)
+        options = _check.to_options(method.settings)
         del options["memory_limit"]  # does not change the values
         if options["kernel"] == "gaussian":  # absent in entries written before 0.2
             del options["kernel"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _check, _settings
+from . import _check
 from ._check import RNGLike
 from .cache import Cache
 from .data.dataset import Dataset
@@ -94,8 +94,8 @@ def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, Signat
     dataset = as_dataset(data, None, data_options(rest))
     if isinstance(dataset, Signature):
         raise InputTypeError("data is a Signature already; pass the points it was computed from.")
-    _check.known_options("signature()", rest, _settings.option_names(SignatureSettings))
-    return dataset, _settings.from_options(SignatureSettings, rest)
+    _check.known_options("signature()", rest, _check.option_names(SignatureSettings))
+    return dataset, _check.from_options(SignatureSettings, rest)
 
 
 def distance(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from . import _check, _settings
+from . import _check
 from ._format import amount, duration
 from .comparison import prepare
 from .data.dataset import Dataset
@@ -21,7 +21,6 @@ from .engine import one_blas
 from .engine.memory import storage_for
 from .errors import InputTypeError, collected
 from .inputs import DataLike, collection, data_options
-from .io.registry import is_path
 from .operators.bandwidth import EXACT_PAIRS
 from .operators.base import CHECKABLE, PSDOperator
 from .operators.kernel import is_euclidean
@@ -95,7 +94,7 @@ def estimate(
     ('landmarks', True, 2000)
     """
     given = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
-    known = (*_settings.option_names(pipeline.SignatureSettings), "preprocess", "nan_policy")
+    known = (*_check.option_names(pipeline.SignatureSettings), "preprocess", "nan_policy")
     _check.known_options("estimate()", options, known)
     if not _is_collection(data):
         return _of_one(*prepare(data, {**given, **options}))
@@ -112,7 +111,7 @@ def _is_collection(data: Any) -> bool:
     """Whether this is several datasets; a list of rows is one."""
     if not isinstance(data, (list, tuple)) or not data:
         return isinstance(data, Mapping)
-    known = isinstance(data[0], (Dataset, Signature)) or is_path(data[0])
+    known = isinstance(data[0], (Dataset, Signature)) or _check.is_path(data[0])
     return known or len(np.shape(data[0])) == 2
 
 

@@ -144,7 +144,7 @@ def _facts(method: Distance, items: Mapping[str, Any]) -> dict[str, Facts]:
     known = {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}
     if method.paired_rows:
         return known
-    return {name: facts.without_samples() for name, facts in known.items()}
+    return {name: facts._replace(sample_names=None) for name, facts in known.items()}
 
 
 def _descriptors(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from . import _check
+from ._check import is_path
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import parse_steps
@@ -19,7 +20,7 @@ from .errors import (
     warn,
 )
 from .io.load import load
-from .io.registry import is_path, name_of, names_of
+from .io.registry import name_of, names_of
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
 from .spectra.signature import Signature
@@ -71,7 +72,8 @@ def _named_items(argument: str, data: Any) -> list[tuple[Any, Any]]:
         )
     else:
         given = list(data)
-        of_paths = iter(names_of([value for value in given if is_path(value)]))
+        paths = [value for value in given if is_path(value)]
+        of_paths = iter(names_of(paths) if paths else ())
         items = [
             (next(of_paths) if is_path(value) else own_name(value) or str(i), value)
             for i, value in enumerate(given)

@@ -237,12 +237,12 @@ def _options_by_distance(
     names: Sequence[str], given: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return the given options that each distance has; at least one must have each option."""
-    from .. import _check, _settings
+    from .. import _check
     from ..metrics.registry import ALIASES, DISTANCES
 
     for name in names:
         _check.one_of("distance", name, DISTANCES, ALIASES)
-    known = {name: set(_settings.option_names(DISTANCES[name])) for name in names}
+    known = {name: set(_check.option_names(DISTANCES[name])) for name in names}
     _check.known_options(" or ".join(names), given, set().union(*known.values()))
     return {
         name: {key: value for key, value in given.items() if key in options}

@@ -17,7 +17,7 @@ from scipy import sparse
 from .. import _check, defaults
 from ..errors import InputError
 from ..rows.files import as_source
-from ..rows.source import ArrayRows, RowSource, dense, is_large
+from ..rows.source import ArrayRows, RowSource, is_large
 from ..rows.transforms import preprocessed_rows
 from .facts import Facts, Names, chosen_names
 from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
@@ -132,7 +132,8 @@ class Dataset:
         _check.one_of("nan_policy", self.nan_policy, ("raise", "omit"))
         if self.name is not None and not isinstance(self.name, str):
             raise InputError(f"name={self.name!r} must be text or None.")
-        object.__setattr__(self, "preprocess", parse_steps(self.preprocess))
+        steps = parse_steps(self.preprocess) if self.preprocess else ()
+        object.__setattr__(self, "preprocess", steps)
         if self.preprocess and self.kind != "points":
             raise InputError(
                 f"preprocess={self.preprocess!r} needs kind 'points', not {self.kind!r}."
@@ -235,7 +236,7 @@ class Dataset:
         values = self.values.read() if self.is_lazy else self.values.astype(np.float64, copy=False)
         if not sparse.issparse(values):
             values = np.asarray(values)  # reads a memmap
-        return apply_steps(values, self.preprocess)
+        return apply_steps(values, self.preprocess) if self.preprocess else values
 
     def prepared_source(self) -> RowSource:
         """Return the preprocessed points as a source that is read by blocks.
@@ -266,8 +267,11 @@ class Dataset:
             return str(self.values.summary.digest)
         head = f"{self.kind}:{self.values.shape}{':uncentred' * self._uncentred}"
         digest = hashlib.blake2b(head.encode(), digest_size=16)
-        arrays: Iterable[npt.NDArray[Any]] = self.blocks()
-        if sparse.issparse(self.values) and 8 * self.n_samples * self.n_features > 1 << 30:
+        n_values = self.n_samples * self.n_features
+        is_sparse = sparse.issparse(self.values)
+        small = not is_sparse and n_values <= 1 << 22
+        arrays: Iterable[npt.NDArray[Any]] = [self.values] if small else self.blocks()
+        if is_sparse and 8 * n_values > 1 << 30:
             for index in (self.values.indptr, self.values.indices):
                 digest.update(index.astype(np.int64).data)
             arrays = [self.values.data]
@@ -279,7 +283,8 @@ class Dataset:
     @cached_property
     def glimpse(self) -> tuple[Hashable, ...]:
         """The kind, the shape and the first row: fingerprints differ if these do."""
-        first = self.values.summary.first if self.is_lazy else dense(self.values[:1])
+        first = self.values.summary.first if self.is_lazy else self.values[:1]
+        first = first.toarray() if sparse.issparse(first) else np.asarray(first)
         first = first.astype(np.float64) + 0.0  # no -0.0
         return self.kind, self.values.shape, self._uncentred, first.tobytes()
 

@@ -63,10 +63,6 @@ class Facts(NamedTuple):
     feature_names: Names = None
     sample_names: Names = None
 
-    def without_samples(self) -> Facts:
-        """Return the facts without the names of rows, which can be a million."""
-        return self._replace(sample_names=None)
-
     def to_header(self) -> dict[str, Any]:
         """Return the facts as JSON-safe values, for a file."""
         return self._asdict()

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray, IndexArray, shape_of
+from .._check import FloatArray, IndexArray, require_numeric, shape_of
 from ..errors import DataWarning, InputError, InputTypeError, counted, warn
 from ..rows.files import as_source, reject_anndata
-from ..rows.source import ArrayRows, RowSource, require_numeric
+from ..rows.source import ArrayRows, RowSource
 from ..rows.transforms import choose_rows
 from .facts import Names, column_names, row_names
 from .preprocess import Values

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .. import _check, _settings
+from .. import _check
 from ..data.dataset import Dataset
 from ..data.facts import column_names
 from ..data.values import to_values
@@ -116,9 +116,9 @@ def load_all(
 def _split(owner: str, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:
     """Return the options of reading, and those of the dataset."""
     own = ("preprocess", "nan_policy", "metadata")
-    _check.known_options(owner, options, [*_settings.option_names(ReadOptions), *own])
+    _check.known_options(owner, options, [*_check.option_names(ReadOptions), *own])
     rest = {name: value for name, value in options.items() if name in own}
-    return _settings.from_options(ReadOptions, options), rest
+    return _check.from_options(ReadOptions, options), rest
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from .. import _check, _settings
+from .. import _check
 from ..errors import FileError, InputError
 from .base import Contents, ReadOptions, Request
 
@@ -28,7 +28,7 @@ class Format:
 
     def read(self, request: Request) -> Contents:
         """Return the contents of a file of this format."""
-        for name, value in _settings.to_options(request.options).items():
+        for name, value in _check.to_options(request.options).items():
             known = ("transpose", "max_bytes", "group_by", *self.options)
             if name not in known and value != getattr(ReadOptions(), name):
                 raise InputError(
@@ -99,11 +99,6 @@ class Place(NamedTuple):
 
     path: Path
     key: str | None
-
-
-def is_path(data: object) -> bool:
-    """Return whether this is a path rather than data."""
-    return isinstance(data, (str, os.PathLike))
 
 
 def locate(path: PathLike) -> Place:

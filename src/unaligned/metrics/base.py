@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from .. import _check, _settings
+from .. import _check
 from .._check import FloatArray
 from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts, Names
@@ -54,7 +54,7 @@ class Distance(ABC):
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
         """Return the distance with these flat options; unknown ones raise `OptionError`."""
-        names = _settings.option_names(cls)
+        names = _check.option_names(cls)
         # Names of the paper and of other libraries, to suggest ours.
         synonyms = {
             "sigma": "bandwidth",
@@ -66,11 +66,11 @@ class Distance(ABC):
         }
         known = {word: ours for word, ours in synonyms.items() if ours in (*names, "rng")}
         _check.known_options(f"distance {cls.name!r}", options, names, known)
-        return _settings.from_options(cls, options)
+        return _check.from_options(cls, options)
 
     def options(self) -> dict[str, Any]:
         """Return the settings as flat options, the inverse of `from_options`."""
-        return _settings.to_options(self)
+        return _check.to_options(self)
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Return the distance with the settings that depend on the whole collection."""

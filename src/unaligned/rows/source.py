@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import defaults
-from .._check import FloatArray, IndexArray, shape_of
+from .._check import FloatArray, IndexArray, require_numeric, shape_of
 from ..errors import InputError, InputTypeError
 
 # Bytes of a block in double precision: large enough for full speed, small beside any accumulator.
@@ -45,25 +45,6 @@ def is_large(n_bytes: int) -> bool:
 def dense(block: Any) -> npt.NDArray[Any]:
     """Return a block as a dense array."""
     return block.toarray() if sparse.issparse(block) else np.asarray(block)
-
-
-def require_numeric(dtype: np.dtype[Any], label: str) -> None:
-    """Raise if values are not real numbers."""
-    if dtype.kind in "biuf":
-        return
-    what = {
-        "O": "Python objects",
-        "U": "text",
-        "S": "bytes",
-        "c": "complex numbers",
-        "M": "dates",
-        "m": "time spans",
-        "V": "records",
-    }.get(dtype.kind, str(dtype))
-    raise InputTypeError(
-        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
-        "Convert it first, e.g. values.astype(float)."
-    )
 
 
 def require_rows(shape: tuple[int, ...]) -> None:
