@@ -362,7 +362,7 @@ def test_renaming_keeps_the_cached_fingerprint(scans):
     thin = ua.Dataset(sparse.csr_array(POINTS))
     thin.fingerprint  # noqa: B018
     assert thin.with_options(name="x").fingerprint == thin.fingerprint
-    assert scans.count("blocks") == 1
+    assert scans.count("fingerprint") == 1
     assert thin.with_options(preprocess="standardize").fingerprint != thin.fingerprint
     with pytest.raises(InputError, match="name=3 must be text"):
         thin.with_options(name=3)
