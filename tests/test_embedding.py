@@ -172,6 +172,8 @@ def test_rectangular_comparison_correlates_the_aggregate_with_the_values(how):
     assert found == pytest.approx(expected, abs=1e-12)
     with pytest.raises(InputError, match="All values are equal"):
         result.correlate([1, 1, 1, 1], aggregate=how)
+    with pytest.raises(InputError, match="aggregate='median' is not known"):
+        result.correlate([4, 3, 2, 1], aggregate="median")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+# Methods of a distance that give another number than its definition.
+_APPROXIMATIONS = ("low-rank", "sinkhorn", "sliced")
 Name: TypeAlias = str | float  # days and clusters too: names are kept as text
 
 
@@ -79,6 +81,12 @@ class Comparison:
     _reference_facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
     # Label, array and digest of what is in the callers' memory, where they may change it.
     _borrowed: tuple[tuple[str, npt.NDArray[Any], str], ...] = field(default=(), repr=False)
+
+    @property
+    def distance_label(self) -> str:
+        """The name of the distance, with its method if that is an approximation."""
+        method = self.options.get("method")
+        return self.distance_name + (f" ({method})" if method in _APPROXIMATIONS else "")
 
     @property
     def signatures(self) -> dict[str, Signature]:
@@ -219,9 +227,11 @@ class Comparison:
         >>> ua.compare(rings, {"a": rings["a"]}, n_eigenvalues=20).correlate(widths) > 0.9
         True
         """
-        from .embedding import correlate, correlate_to_references  # upward, at call time only
+        # Upward, at call time only.
+        from .embedding import AGGREGATORS, correlate, correlate_to_references
         from .tags import values_of
 
+        _check.one_of("aggregate", aggregate, AGGREGATORS)
         numbers = values_of(values, self.names, self.metadata)
         if self.is_square:
             return correlate(self._square("correlate"), numbers, method)
@@ -297,7 +307,7 @@ class Comparison:
         return symmetrised(self.distances)
 
     def __repr__(self) -> str:
-        return f"Comparison({self.distance_name}, {self._shape(' × ')})"
+        return f"Comparison({self.distance_label}, {self._shape(' × ')})"
 
     def _shape(self, times: str) -> str:
         rows = counted(len(self.names), "dataset")

@@ -140,6 +140,32 @@ def test_large_collections_warn_of_the_approximation(monkeypatch):
         ua.distance(x, y, "gromov-wasserstein")
 
 
+@pytest.mark.parametrize(
+    ("method", "chosen"),
+    [(wasserstein.Wasserstein, "sliced"), (GromovWasserstein, "low-rank")],
+)
+def test_approximation_is_named_in_results_figures_reports_and_files(
+    method, chosen, monkeypatch, tmp_path
+):
+    x, y = pair(0, n=60, m=40)
+    assert repr(ua.compare([x, y], distance=method.name)) == (
+        f"Comparison({method.name}, 2 datasets)"
+    )
+    monkeypatch.setattr(method, "exact_rows", 50)
+    with pytest.warns(AccuracyWarning, match=f"method='{chosen}'"):
+        result = ua.compare([x, y], distance=method.name)
+    result.save(tmp_path / "result.npz")
+    for found in (result, ua.Comparison.load(tmp_path / "result.npz")):
+        assert found.options["method"] == chosen
+        assert str(found).startswith(f"Comparison({method.name} ({chosen}), 2 datasets)\n")
+        title = found.plot("heatmap").get_title().replace("\n", " ")
+        assert title == f"{method.name} ({chosen}) distances"
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"{method.name} ({chosen}): {method.summary}" in page
+    assert f"<dt>method</dt><dd>{chosen}</dd>" in page
+
+
 def test_one_feature_is_sorted_at_any_size(monkeypatch):
     monkeypatch.setattr(wasserstein.Wasserstein, "exact_rows", 10)
     x, y = pair(0, d=1, e=1)

@@ -302,7 +302,7 @@ def _print_distances(comparison: Comparison) -> None:
     names, others = comparison.names, comparison.reference_names
     largest = max(map(float, comparison.error_bounds.ravel()))
     accuracy = f" (error ≤ {largest:.1g})" if math.isfinite(largest) else ""
-    title = f"{comparison.distance_name} distances{accuracy}"
+    title = f"{comparison.distance_label} distances{accuracy}"
     rows = printing.table(["", *others], n_text=1)
     for name, row in zip(names, comparison.distances, strict=True):
         rows.add_row(name, *(f"{value:.4g}" for value in row))

@@ -83,7 +83,7 @@ def pair(
     i, j = np.unravel_index(int(comparison.distances.argmax()), comparison.distances.shape)
     first = comparison.names[i] if first is None else first
     second = comparison.reference_names[j] if second is None else second
-    distance = f"{comparison.distance_name}\N{NO-BREAK SPACE}{comparison[first, second]:.4g}"
+    distance = f"{comparison.distance_label}\N{NO-BREAK SPACE}{comparison[first, second]:.4g}"
     a, b = signatures[first], comparison.reference_signatures[second]
     with style():
         axes = new_axes(ax, (6.4, 4.2))

@@ -63,9 +63,9 @@ def heatmap(
         axes.set_yticks(range(n), [comparison.names[i] for i in rows])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        set_title(axes, f"{comparison.distance_name} distances")
+        set_title(axes, f"{comparison.distance_label} distances")
         figure: Any = axes.get_figure(root=False)
-        figure.colorbar(image, ax=axes, shrink=0.8, label=f"{comparison.distance_name} distance")
+        figure.colorbar(image, ax=axes, shrink=0.8, label=f"{comparison.distance_label} distance")
         if annotate if annotate is not None else max(n, m) <= 12:
             _annotate(axes, values)
         if merged is not None:
@@ -113,7 +113,7 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
         height = size_in_points(axes)[1] / len(names)
         axes.tick_params(axis="y", labelsize=min(9.0, max(4.0, 0.9 * height)))
         axes.spines[["left", "right", "top"]].set_visible(False)
-        axes.set_xlabel(f"{comparison.distance_name} distance")
+        axes.set_xlabel(f"{comparison.distance_label} distance")
         set_title(axes, f"{method} linkage")
         shrink_to_slot(axes, axes.yaxis)
     return axes
@@ -161,7 +161,7 @@ def embedding(
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.15)
         axes.set(xlabel="first coordinate", ylabel="second coordinate")
-        set_title(axes, f"map of {comparison.distance_name} distances ({method})")
+        set_title(axes, f"map of {comparison.distance_label} distances ({method})")
         if shown is not None:
             add_legend(axes, shown)
         PointLabels(axes, comparison.names, places)

@@ -118,7 +118,7 @@ def _terms(terms: dict[str, str]) -> str:
 
 
 def _distance(comparison: Comparison) -> str:
-    name, distance = comparison.distance_name, comparison.distance
+    name, distance = comparison.distance_label, comparison.distance
     return f"{name} distance" if distance is None else f"{name}: {distance.summary}"
 
 
@@ -173,7 +173,7 @@ def payload(content: Content, title: str) -> dict[str, Any]:
     settings = {**comparison.options, **comparison.preparation, "seed": comparison.seed}
     return {
         "title": title,
-        "distance": comparison.distance_name,
+        "distance": comparison.distance_label,
         "isSquare": comparison.is_square,
         "isLes": comparison.distance_name == "les",
         "isSquared": comparison.options.get("squared") is True,
