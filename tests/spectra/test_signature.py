@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import unaligned as ua
 from unaligned.errors import InputError, InputTypeError, RecipeMismatchError
@@ -202,3 +203,21 @@ def test_aliases_of_a_metric_give_one_recipe():
 def test_signatures_of_unnamed_metrics_from_different_calls_cannot_be_compared(metric):
     with pytest.raises(RecipeMismatchError, match=r"metric: "):
         ua.distance(make(metric=metric), make(metric=metric))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [1.0, 0.9, 0.3])
+@pytest.mark.parametrize("offset", [50.0, 1415.0])
+def test_bounds_include_the_cancellation_of_sparse_points(share, offset, seed):
+    rng = np.random.default_rng(seed)
+    column = np.where(rng.random(200) < share, offset, 0.0)
+    points = np.column_stack([column, rng.normal(size=(200, 3))])
+    very_sparse = sparse.csr_array((points.ravel(), np.tile(range(4), 200), range(0, 801, 4)))
+    very_sparse.resize(200, 500)
+    options = {"n_eigenvalues": 60, "solver": "exact", "gamma": 1e-10}
+    found, dense = ua.signature(very_sparse, **options), ua.signature(points, **options)
+    error = np.abs(found.values - dense.values)
+    assert (error <= found.error_bound + dense.error_bound).all()
+    assert np.linalg.norm(error) <= found.total_error_bound + dense.total_error_bound
+    if share == 1.0:  # a constant column is removed
+        assert found.total_error_bound < 2.0 * dense.total_error_bound

@@ -106,6 +106,7 @@ class KernelAffinity(_PointAffinity):
         _check.one_of("storage", storage, ("dense", "tiled"))
         super().__init__(self._cloud.n_samples, kernel, sigma_squared_error, storage)
         self._cloud.keep_digits(kernel.sigma_squared)
+        self.entry_error = self._cloud.entry_error(kernel.sigma_squared)
         self.points = self._cloud.values
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:

@@ -32,6 +32,8 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         The kernel scale σ², or None where there is no kernel.
     sigma_squared_error
         Its standard error, 0 where it is exact.
+    entry_error
+        A bound on the relative error of the entries from cancellation, 0 where it is negligible.
     storage
         `dense` (in memory), `tiled` (computed again in every product), `streamed` (points read by
         blocks), `sparse` or `matrix-free`.
@@ -40,6 +42,7 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
     definite: bool = True
     sigma_squared: float | None = None
     sigma_squared_error: float = 0.0
+    entry_error: float = 0.0
     storage: str = "dense"
     entries_evaluated: int = 0
 

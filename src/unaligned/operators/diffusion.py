@@ -45,6 +45,7 @@ class DiffusionOperator(PSDOperator):
         self.definite = affinity.definite
         self.sigma_squared = affinity.sigma_squared
         self.sigma_squared_error = affinity.sigma_squared_error
+        self.entry_error = affinity.entry_error
         self.storage = affinity.storage
 
     @property

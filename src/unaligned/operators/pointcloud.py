@@ -21,6 +21,7 @@ Rows: TypeAlias = slice | npt.NDArray[np.intp]
 
 # Squares of values in this range are normal numbers, with room for sums over the features.
 SMALLEST, LARGEST = 1e-140, 1e140
+CANCELLING = 64.0  # ‖x‖²/σ² above which products lose digits that the eigenvalues show
 
 
 def padded(rows: FloatArray) -> FloatArray:
@@ -90,7 +91,7 @@ class PointCloud:
     product of centred points. With few features (up to 8), and where some points lie so far out
     that the products suffer from cancellation (`keep_digits`), from differences. Sparse points
     are filled in and centred one tile at a time; below 1 % non-zeros a sparse product is
-    cheaper, and they stay sparse and uncentred.
+    cheaper, they stay sparse, and only columns that are mostly non-zero are centred.
 
     Parameters
     ----------
@@ -115,12 +116,20 @@ class PointCloud:
         An inner product loses eps · ‖x‖² of a squared distance. Where ‖x‖² is more than 64 σ²
         that shows in the eigenvalues (5.8 in LES for a clump at 1e8). Differences take 2 (16
         features) to 10 (thousands) times longer, far more for sparse points: those switch at
-        2²⁰ σ², an error of 1e-8 in LES.
+        2²⁰ σ², and `entry_error` bounds the error below.
         """
-        limit = 2.0**20 if self.is_sparse else 64.0
+        limit = 2.0**20 if self.is_sparse else CANCELLING
         if not self.by_differences and float(self.norms.max()) > limit * scale:
             self.by_differences, self._stays_sparse = True, False
             del self.norms  # very sparse points were not centred
+
+    def entry_error(self, scale: float) -> float:
+        """Bound the relative error of affinities from cancellation: 4 eps max ‖x‖² / σ².
+
+        0 from differences and up to 64 σ², where the rounding errors of the solvers include it.
+        """
+        ratio = 0.0 if self.by_differences else float(self.norms.max()) / scale
+        return 4.0 * float(np.finfo(np.float64).eps) * ratio if ratio > CANCELLING else 0.0
 
     @property
     def tile_rows(self) -> int:
@@ -267,11 +276,23 @@ class PointCloud:
         values = sparse.csr_array(points, dtype=np.float64)
         values.sum_duplicates()
         require_representable(np.abs(values.data).max(initial=0.0))
+        self._stays_sparse = values.nnz < 0.01 * values.shape[0] * values.shape[1]
+        stored = np.bincount(values.indices, minlength=self.n_features)
+        full = np.flatnonzero(2 * stored > self.n_samples)  # centred, at most twice as many
+        if self._stays_sparse and full.size:
+            centre = np.zeros((1, self.n_features))
+            centre[0, full] = np.median(_some(values)[:, full].toarray(), axis=0)
+            ones = sparse.csr_array(np.ones((self.n_samples, 1)))
+            values = values - ones @ sparse.csr_array(centre)
         highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
         mean = np.asarray(values.mean(axis=0)).ravel()
         self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
-        self._stays_sparse = values.nnz < 0.01 * values.shape[0] * values.shape[1]
         return values
+
+
+def _some(points: Any) -> Any:
+    """Return some hundred rows, evenly spread."""
+    return points[:: max(1, points.shape[0] // 100)]
 
 
 def around_median(points: FloatArray) -> FloatArray:
@@ -284,7 +305,7 @@ def around_median(points: FloatArray) -> FloatArray:
     if values.size == 0:
         return values
     require_representable(float(np.abs(values).max()), smallest=0.0)
-    values -= np.median(values[:: max(1, len(values) // 100)], axis=0)
+    values -= np.median(_some(values), axis=0)
     require_representable(float(np.abs(values).max()))
     return values
 
