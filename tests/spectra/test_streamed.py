@@ -9,7 +9,7 @@ import unaligned as ua
 from unaligned import defaults
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import AccuracyWarning
-from unaligned.operators.affinity import KernelAffinity, StreamedAffinity
+from unaligned.operators.affinity import CrossKernel, KernelAffinity, StreamedAffinity
 from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.kernel import Gaussian
 from unaligned.rows.reduce import RowPasses
@@ -57,6 +57,25 @@ def test_landmarks_are_added_for_rows_outside_the_sample(sample, always, monkeyp
     error = np.linalg.norm(found.values - wanted.values)
     assert error <= found.total_error_bound + wanted.total_error_bound
     assert found.total_error_bound <= 1e-4
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e8])
+def test_far_points_cost_no_digits(far, always):
+    points = np.tile(TORI["9 features"][:300], (4, 1))
+    points[:3] += far
+    found = ua.signature(points, n_eigenvalues=60, bandwidth=60.0)
+    wanted = exact(points, 60.0, 60)
+    errors = np.abs(found.values - wanted.values)
+    assert (errors <= found.error_bound + wanted.error_bound).all()
+    assert np.linalg.norm(errors) <= found.total_error_bound + wanted.total_error_bound
+    assert found.total_error_bound <= 1e-4
+
+
+def test_rows_that_add_only_rounding_are_no_landmarks():
+    points = np.random.default_rng(0).normal(size=(4, 9))
+    basis = streamed.Basis(CrossKernel(points[:1], Gaussian(20.0)), np.ones((1, 1)))
+    assert basis.extended(points[:1], 5) is basis
+    assert basis.extended(points, 5).rank == 4
 
 
 def test_small_budget_warns_and_bound_holds(always):

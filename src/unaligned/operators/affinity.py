@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
 from .. import _check
 from .._check import FloatArray
@@ -30,6 +31,7 @@ from .kernel import (
 )
 from .knn import neighbour_affinity
 from .pointcloud import (
+    CANCELLING,
     PointCloud,
     Points,
     few_features,
@@ -207,34 +209,47 @@ class CrossKernel:
     r"""Affinities :math:`k(y_j, x_i)` of given points with any others.
 
     O(r n d) time for r given and n other points, no memory beyond the result. One thread: the
-    caller splits rows over threads.
+    caller splits rows over threads. With many features by products of points minus `centre`, by
+    default the median of the given ones, except for points far out (see `keep_digits`).
     """
 
-    def __init__(self, points: FloatArray, kernel: Kernel) -> None:
+    def __init__(
+        self, points: FloatArray, kernel: Kernel, centre: FloatArray | None = None
+    ) -> None:
         self.points, self.kernel = points, kernel
         self._few = few_features(points.shape[1])
-        self._padded = padded(points) if self._few else points
-        self._norms = np.zeros(points.shape[0]) if self._few else squared_norms(points)
+        self._centre = np.median(points, axis=0) if centre is None else centre
+        self._given = padded(points) if self._few else points - self._centre
+        self._norms = np.zeros(points.shape[0]) if self._few else squared_norms(self._given)
+        self._limit = CANCELLING * kernel.sigma_squared
+        self._far = np.flatnonzero(self._norms > self._limit)
 
     def of(self, points: FloatArray) -> CrossKernel:
         """Return the same kernel of other points."""
-        return CrossKernel(points, self.kernel)
+        return CrossKernel(points, self.kernel, self._centre)
 
     def fill(self, others: FloatArray, out: FloatArray) -> FloatArray:
         """Fill `out`, (r, n), with the affinities of the given points with n others."""
         loops = loops_for(None)
         if self._few:
             columns = np.ascontiguousarray(padded(others).T)
-            loops.products_from_points(self._padded, columns, 0, out)
+            loops.products_from_points(self._given, columns, 0, out)
             self.kernel.of_products(loops, out, self._norms, np.zeros(others.shape[0]))
             return out
-        np.matmul(self.points, others.T, out=out)
-        norms = squared_norms(others)
+        centred = others - self._centre
+        np.matmul(self._given, centred.T, out=out)
+        norms = squared_norms(centred)
         near = None if self.kernel.smooth else near_pairs(out, self._norms, norms)
         self.kernel.of_products(loops, out, self._norms, norms)
         if near is not None:
             squared = squared_distances_of_pairs(self.points, *near, others=others)
             out[near] = self.kernel.of_squared(squared)
+        far = np.flatnonzero(norms > self._limit)
+        if far.size:
+            out[:, far] = self.kernel.of_squared(cdist(self.points, others[far], "sqeuclidean"))
+        if self._far.size:
+            squared = cdist(self.points[self._far], others, "sqeuclidean")
+            out[self._far] = self.kernel.of_squared(squared)
         return out
 
 

@@ -91,6 +91,8 @@ class Basis:
         among = self.kernel.of(candidates)
         inner = among.fill(candidates, np.empty((candidates.shape[0],) * 2))
         inner -= features.T @ features
+        if not inner.diagonal().max() > RESIDUAL_FLOOR:  # nothing but rounding to add
+            return self
         triangle, kept = pivoted_factor(0.5 * (inner + inner.T), RESIDUAL_FLOOR, room)
         below = np.hstack([features[:, kept].T, triangle])
         above = np.pad(self.triangle, ((0, 0), (0, kept.size)))
@@ -255,7 +257,9 @@ class StreamedLandmarks:
             exhausted = found.statistics.exhausted
             if bound <= tol or exhausted or is_last or basis.rank >= self.capacity:
                 break
-            basis = self._extend(basis, forecast, bound / tol, found.drawn.points)
+            before, basis = basis, self._extend(basis, forecast, bound / tol, found.drawn.points)
+            if basis is before:
+                break
         if bound > tol:
             remedy, n = None, self.affinity.n_samples
             if expected > basis.rank:
@@ -292,7 +296,8 @@ class StreamedLandmarks:
         sampled = CertifiedCholesky(operator, factor, k, Accuracy(gamma, 0.6 * tol), self.rng)
         sampled.reach_tolerance(sampled=True)
         triangle = np.tril(factor.features[:, factor.landmarks].T)
-        basis = Basis(CrossKernel(points[factor.landmarks].copy(), kernel), triangle)
+        centre = np.median(points, axis=0)
+        basis = Basis(CrossKernel(points[factor.landmarks].copy(), kernel, centre), triangle)
         wanted = tol * (float(sampled.estimate().upper[-1]) + gamma)
         residual, slack = float(factor.residual.mean()), sampled.slack
         goal = residual * max(wanted / slack, 1e-3) if slack > 0 else residual
