@@ -7,6 +7,7 @@ import pytest
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus3, torus_angles
+from unaligned.spectra.decay import gamma_by_rule
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +44,65 @@ def test_summary_suggests_gamma_and_k_with_reasons(noisy):
     assert "suggested n_eigenvalues=" in text
 
 
-def test_gamma_auto_is_one_gamma_for_the_collection(noisy, clean):
-    result = ua.compare({"noisy": noisy, "clean": clean}, gamma="auto", n_eigenvalues=100)
+@pytest.mark.parametrize("rule", ["auto", "cutoff"])
+def test_gamma_by_a_rule_is_one_gamma_for_the_collection(rule, noisy, clean):
+    result = ua.compare({"noisy": noisy, "clean": clean}, gamma=rule, n_eigenvalues=100)
     gammas = {s.recipe.gamma for s in result.signatures.values()}
     assert len(gammas) == 1
     fixed = ua.compare({"noisy": noisy, "clean": clean}, gamma=gammas.pop(), n_eigenvalues=100)
     np.testing.assert_allclose(result.distances, fixed.distances, atol=2e-4)
 
 
-def test_comparison_with_gamma_auto_can_grow(noisy, clean):
-    result = ua.compare({"noisy": noisy}, gamma="auto", n_eigenvalues=100)
+@pytest.mark.parametrize("rule", ["auto", "cutoff"])
+def test_comparison_with_gamma_by_a_rule_can_grow(rule, noisy, clean):
+    result = ua.compare({"noisy": noisy}, gamma=rule, n_eigenvalues=100)
     grown = result.add({"clean": clean})
-    assert len({s.recipe.gamma for s in grown.signatures.values()}) == 1
+    assert {s.recipe.gamma for s in grown.signatures.values()} == {result.options["gamma"]}
+
+
+def test_cutoff_is_slightly_above_the_largest_last_eigenvalue(noisy, clean):
+    # Appendix C: "slightly larger than the maximal λ_500 in all time points".
+    result = ua.compare({"noisy": noisy, "clean": clean}, gamma="cutoff", n_eigenvalues=100)
+    last = {name: s.eigenvalues[-1] for name, s in result.signatures.items()}
+    gamma = result.options["gamma"]
+    assert max(last.values()) < gamma <= 2 * max(last.values())
+    assert float(f"{gamma:.0e}") == gamma
+    alone = {
+        n: ua.signature(x, gamma="cutoff", n_eigenvalues=100).recipe.gamma
+        for n, x in (("noisy", noisy), ("clean", clean))
+    }
+    assert max(alone.values()) == gamma
+    assert alone == {
+        n: ua.diagnose(x, gamma="cutoff", n_eigenvalues=100).signature.recipe.gamma
+        for n, x in (("noisy", noisy), ("clean", clean))
+    }
+
+
+@pytest.mark.parametrize("rule", ["auto", "cutoff"])
+def test_sensitivity_uses_the_gamma_of_the_rule(rule, noisy, clean):
+    table = ua.diagnose(noisy, clean, gamma=rule, n_eigenvalues=100).sensitivity
+    expected = ua.distance(noisy, clean, gamma=rule, n_eigenvalues=100)
+    found = table.query("setting == 'n_eigenvalues' and value == 100")["les"].item()
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("last", "gamma"),
+    [
+        (0.0, 1e-8),
+        (3e-9, 1e-8),
+        (1e-8, 2e-8),
+        (1.2e-6, 2e-6),
+        (1.7e-6, 2e-6),
+        (9.3e-6, 1e-5),
+        (9.6e-6, 1e-5),
+        (1e-5, 2e-5),
+        (0.97, 1.0),
+        (42.0, 50.0),
+    ],
+)
+def test_cutoff_is_the_next_number_of_one_digit(last, gamma):
+    assert gamma_by_rule("cutoff", np.array([100.0, last]), 50) == gamma
 
 
 def test_unknown_gamma_raises(noisy):

@@ -55,8 +55,9 @@ def signature(
     n_eigenvalues
         K; None means min(200, N).
     gamma
-        γ of log(λ + γ): eigenvalues below it count as noise. `"auto"` chooses it from the
-        spectrum.
+        γ of log(λ + γ): eigenvalues below it count as noise. `"auto"` chooses it at the
+        knee of the spectrum, `"cutoff"` just above λ_K (Appendix C), at least 1e-8; a
+        collection gets the largest γ of its datasets.
     solver
         `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, or a solver with its own
         settings.

@@ -15,7 +15,14 @@ from .data.dataset import Dataset
 from .defaults import BANDWIDTH_FACTOR, GAMMA
 from .inputs import DataLike
 from .operators.kernel import KernelSettings
-from .spectra.decay import Knee, find_knee, float_floor, suggest_count, suggest_gamma
+from .spectra.decay import (
+    Knee,
+    find_knee,
+    float_floor,
+    gamma_by_rule,
+    suggest_count,
+    suggest_gamma,
+)
 from .spectra.pipeline import SignatureSettings, compute_signature, default_eigenvalues
 from .spectra.signature import Signature
 
@@ -144,12 +151,17 @@ def _sensitivity(
     import pandas as pd
 
     k = settings.n_eigenvalues or default_eigenvalues([first, second], settings.kernel)
-    # The smallest γ needs the most accurate eigenvalues; larger ones reuse them.
-    gamma = GAMMA if settings.gamma == "auto" else float(settings.gamma)
+    rule = settings.gamma
     # 0.01 is enough for a table; at γ=1e-10 rounding alone would exceed a smaller tol.
     tol = max(settings.tol, 1e-2)
-    base = replace(settings, n_eigenvalues=k, gamma=min(gamma, GAMMAS[0]), tol=tol)
+    # The smallest γ needs the most accurate eigenvalues; larger ones reuse them.
+    smallest = GAMMAS[0] if isinstance(rule, str) else min(rule, GAMMAS[0])
+    base = replace(settings, n_eigenvalues=k, gamma=smallest, tol=tol)
     pair = [compute_signature(dataset, base, seed) for dataset in (first, second)]
+    if isinstance(rule, str):
+        gamma = max(gamma_by_rule(rule, s.eigenvalues, s.n_samples) for s in pair)
+    else:
+        gamma = rule
     rows: list[tuple[str, float, float]] = []
     rows += [("gamma", g, _les(pair, g, k)) for g in GAMMAS]
     counts = sorted({max(1, round(share * k)) for share in (0.25, 0.5, 1.0)})

@@ -23,6 +23,7 @@ from .io.load import load
 from .io.registry import name_of, names_of
 from .metrics.base import Distance, SpectralDistance
 from .result import Comparison
+from .spectra.decay import GAMMA_RULES
 from .spectra.signature import Signature
 
 DataLike: TypeAlias = Any
@@ -122,7 +123,7 @@ def require_same_options(options: Mapping[str, Any], items: Sequence[Dataset | S
             fields += ["bandwidth", "bandwidth_factor", "n_neighbors", "kernel"]
         for name in fields:
             wanted, used = options.get(name), getattr(item.recipe, name)
-            if wanted not in (None, "auto", used):
+            if wanted not in (None, used, *GAMMA_RULES):
                 raise RecipeMismatchError(
                     f"{name}={wanted!r} was given, but a signature was computed with {used!r}. "
                     f"Leave {name} out, or pass the data instead of the signature."

@@ -88,6 +88,7 @@ def test_other_data_of_the_same_name_needs_replace(store):
             "--preprocess ('log1p',) differs from",
         ),
         ("describe new.npy --store fresh.db --gamma auto", "`unaligned info` suggests a number"),
+        ("describe new.npy --store fresh.db --gamma cutoff", "--gamma 'cutoff' chooses one"),
         ("describe new.npy --store fresh.db -K 900", "--n-eigenvalues 900 needs at least 900"),
         ("describe new.npy --store refs.db --tag lab", "--tag 'lab' must be KEY=VALUE"),
         ("describe new.npy --store cells.npy", "not a store of signatures"),

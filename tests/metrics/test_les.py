@@ -77,11 +77,12 @@ def test_options_equal_to_those_of_given_signatures_are_accepted():
     assert ua.distance(a, b, **made) == ua.distance(a, b)
 
 
-def test_gamma_auto_is_chosen_for_signatures_and_data_together():
+@pytest.mark.parametrize("rule", ["auto", "cutoff"])
+def test_gamma_is_chosen_for_signatures_and_data_together(rule):
     a, b = clouds(0)
     made = ua.signature(a, n_eigenvalues=20)
-    assert ua.distance(made, b, gamma="auto") == pytest.approx(
-        ua.distance(a, b, gamma="auto", n_eigenvalues=20), rel=1e-9
+    assert ua.distance(made, b, gamma=rule) == pytest.approx(
+        ua.distance(a, b, gamma=rule, n_eigenvalues=20), rel=1e-9
     )
 
 

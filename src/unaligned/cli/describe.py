@@ -120,10 +120,10 @@ def _settings_of(
     """Return the options of `ua.signature`: those of the store, or those given for a new one."""
     from ..metrics.registry import resolve_distance
 
-    if given.get("gamma") == "auto":
+    if isinstance(given.get("gamma"), str):
         raise InputError(
-            "gamma='auto' chooses one for each dataset, and all signatures of a store need the "
-            "same. `unaligned info` suggests a number."
+            f"gamma={given['gamma']!r} chooses one for each dataset, and all signatures of a "
+            "store need the same. `unaligned info` suggests a number."
         )
     options = {} if store is None else store.options
     steps = [dataset.preprocess for dataset in datasets if dataset.preprocess]

@@ -224,7 +224,8 @@ class SignatureOptions:
         ),
     ] = None
     gamma: Annotated[
-        Any, _signature("Noise level, or `auto`.", "1e-8", parser=literal, metavar="NUMBER")
+        Any,
+        _signature("Noise level, `auto` or `cutoff`.", "1e-8", parser=literal, metavar="NUMBER"),
     ] = None
     solver: Annotated[
         str | None,

@@ -20,7 +20,7 @@ from ..data.preprocess import is_fitted
 from ..engine import Engine
 from ..errors import InputError, RecipeMismatchError, about
 from ..operators.pointcloud import LARGEST, SMALLEST, require_representable, squared_norms
-from ..spectra.decay import suggest_gamma
+from ..spectra.decay import gamma_by_rule
 from ..spectra.pipeline import (
     SignatureSettings,
     compute_signature,
@@ -216,10 +216,11 @@ class SpectralDistance(Distance):
         return compute_signature(dataset, self.settings, seed, engine)
 
     def settle(self, descriptors: Sequence[Signature]) -> tuple[Self, list[Signature]]:
-        """Choose γ if it is `"auto"`: the largest that any of the spectra suggests."""
-        if self.settings.gamma != "auto" or not self.gives_signatures:
+        """Choose γ if it is a rule: the largest that the rule gives for any of the spectra."""
+        rule = self.settings.gamma
+        if not isinstance(rule, str) or not self.gives_signatures:
             return self, list(descriptors)
-        gamma = max(suggest_gamma(s.eigenvalues, s.n_samples)[0] for s in descriptors)
+        gamma = max(gamma_by_rule(rule, s.eigenvalues, s.n_samples) for s in descriptors)
         settled = replace(self, settings=replace(self.settings, gamma=gamma))
         return settled, [signature.with_gamma(gamma) for signature in descriptors]
 

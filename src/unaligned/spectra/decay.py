@@ -13,6 +13,10 @@ from .._check import FloatArray
 GAMMA_RANGE = (defaults.GAMMA, 1e-2)
 
 
+# Rules that read γ off the spectra: the knee, and just above the last eigenvalue.
+GAMMA_RULES = ("auto", "cutoff")
+
+
 class Knee(NamedTuple):
     """The position at which the decay of a spectrum slows down."""
 
@@ -52,6 +56,24 @@ def find_knee(eigenvalues: FloatArray, floor: float) -> Knee | None:
     if before <= 0 or after > 0.5 * before:
         return None
     return Knee(best + 1, float(np.exp(before)), float(np.exp(after)))
+
+
+def gamma_by_rule(rule: str, eigenvalues: FloatArray, n_samples: int) -> float:
+    """Return γ for this spectrum by one of `GAMMA_RULES`; a collection takes the largest.
+
+    `"auto"` is `suggest_gamma`. `"cutoff"` is the rule of Appendix C, slightly larger than λ_K:
+    the next number of one significant digit, and not below 1e-8.
+
+    >>> gamma_by_rule("cutoff", np.array([1.0, 9.3e-6]), 500)
+    1e-05
+    """
+    if rule == "auto":
+        return suggest_gamma(eigenvalues, n_samples)[0]
+    last = float(eigenvalues[-1])
+    if last < GAMMA_RANGE[0]:
+        return GAMMA_RANGE[0]
+    digit, exponent = f"{last:.0e}".split("e")  # nearest, so above or below
+    return float(f"{int(digit) + (float(f'{last:.0e}') <= last)}e{exponent}")
 
 
 def suggest_gamma(eigenvalues: FloatArray, n_samples: int) -> tuple[float, str]:

@@ -21,7 +21,7 @@ from ..operators.kernel import Gaussian, KernelSettings, is_euclidean
 from ..operators.outliers import outlying_rows
 from .auto import resolve_solver
 from .base import Accuracy, EigenSolver
-from .decay import GAMMA_RANGE, suggest_gamma
+from .decay import GAMMA_RANGE, GAMMA_RULES, gamma_by_rule
 from .signature import Recipe, Signature
 
 
@@ -34,7 +34,7 @@ class SignatureSettings:
     """
 
     n_eigenvalues: int | None = None  # K; None means min(200, the smallest N of the collection)
-    gamma: float | str = defaults.GAMMA  # "auto" chooses one γ for all spectra
+    gamma: float | str = defaults.GAMMA  # "auto" and "cutoff" choose one γ for all spectra
     solver: str | EigenSolver = "auto"
     sketch_size: int | None = None  # M of Algorithm 1, with solver="nystrom"
     tol: float = defaults.TOL
@@ -45,7 +45,7 @@ class SignatureSettings:
         k = _check.optional_int("n_eigenvalues", self.n_eigenvalues)
         object.__setattr__(self, "n_eigenvalues", k)
         if isinstance(self.gamma, str):
-            _check.one_of("gamma", self.gamma, ("auto",))
+            _check.one_of("gamma", self.gamma, GAMMA_RULES)
         else:
             gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
             object.__setattr__(self, "gamma", gamma)
@@ -104,7 +104,7 @@ def compute_signature(
     if not operator.definite:
         warn_if_indefinite(spectrum.stats.get("negative_mass", 0.0), dataset.label)
     if isinstance(settings.gamma, str):
-        gamma = suggest_gamma(spectrum.eigenvalues, dataset.n_samples)[0]
+        gamma = gamma_by_rule(settings.gamma, spectrum.eigenvalues, dataset.n_samples)
     recipe = Recipe.of(
         dataset, settings.kernel, gamma=gamma, solver=solver.name, tol=settings.tol, seed=seed
     )
