@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 
+import unaligned as ua
 from unaligned.errors import DegenerateDataError
 from unaligned.operators import bandwidth
-from unaligned.operators.bandwidth import estimate_scale, median_of_points
+from unaligned.operators.bandwidth import estimate_scale, median_distance, median_of_points
 from unaligned.operators.kernel import KernelSettings
 from unaligned.operators.pointcloud import PointCloud
 
@@ -132,3 +133,59 @@ def test_ties_at_zero_take_few_passes(share, monkeypatch):
     squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
     assert found == pytest.approx(np.median(squared), rel=1e-12)
     assert len(passes) <= 20
+
+
+def two_groups(rng):
+    """Within the groups 0 or 1, across 100 or 101: the two middle values are 1 and 100."""
+    return np.column_stack([rng.integers(0, 2, 2000), 10 * np.repeat([0, 1], 1000)]) * 1.0
+
+
+def three_groups(rng):
+    """A share of 0.497 of the pairs lies within the groups."""
+    sizes = np.array([1328, 336, 336])
+    return np.column_stack([rng.integers(0, 2, 2000), 10 * np.repeat([0, 1, -1], sizes)]) * 1.0
+
+
+def one_hot_rows(n_classes):
+    return lambda rng: np.repeat(np.eye(12)[:n_classes], 2400 // n_classes, axis=0)
+
+
+def tied_rows_after_rare_ones(rng):
+    """Most pairs are tied, and the few that are nearer are in no sample."""
+    rare = np.eye(40)[:4] * np.array([[1.0, 1 + 1e-9, 1 + 1e-12, 1 + 1e-14]]).T
+    return np.vstack([rare, np.repeat(np.eye(40)[4:], 50, axis=0)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "make",
+    [two_groups, three_groups, one_hot_rows(2), one_hot_rows(3), tied_rows_after_rare_ones],
+    ids=["two groups", "three groups", "one-hot of 2", "one-hot of 3", "rare rows"],
+)
+def test_median_does_not_depend_on_the_order_of_rows(make, seed, monkeypatch):
+    monkeypatch.setattr(bandwidth, "_KEPT", 20_000)
+    monkeypatch.setattr(PointCloud, "tile_rows", 128)  # the first tiles hold one group only
+    rng = np.random.default_rng(seed)
+    points = make(rng)
+    expected = reference(points)
+    for rows in (points, points[rng.permutation(len(points))], sparse.csr_array(points)):
+        assert median_of_points(PointCloud(rows)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_median_distance_does_not_depend_on_the_order_of_rows(seed, monkeypatch):
+    monkeypatch.setattr(bandwidth, "_KEPT", 20_000)
+    monkeypatch.setattr(PointCloud, "tile_rows", 128)
+    points = np.random.default_rng(seed).integers(0, 2, (1000, 1)) * 1.0
+    pooled = np.vstack([points, points + 10])
+    assert median_distance(PointCloud(pooled)) == np.median(pdist(pooled))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_sorted_rows_have_the_signature_of_shuffled_ones(seed):
+    rng = np.random.default_rng(seed)
+    points = np.column_stack([rng.integers(0, 2, 26_000), 10 * np.repeat([0, 1], 13_000)])
+    a, b = (ua.signature(rows, n_eigenvalues=20) for rows in (points, rng.permutation(points)))
+    assert a.sigma_squared == b.sigma_squared == 101.0
+    assert ua.distance(a, b) <= a.total_error_bound + b.total_error_bound

@@ -24,7 +24,7 @@ from .bandwidth_sampled import median_of_many_points, reference_count, sampled_m
 from .kernel import KernelSettings
 from .pointcloud import Bracket, PointCloud, squared_norms
 
-Pass: TypeAlias = Callable[[Bracket], tuple[int, int, FloatArray]]
+Pass: TypeAlias = Callable[[Bracket], "Within"]
 
 # Pairs up to which (N = 44,721) the median is exact: the sampled one takes as many.
 EXACT_PAIRS = 1_000_000_000
@@ -184,73 +184,97 @@ def _first_bracket(cloud: PointCloud, positions: list[int]) -> Bracket:
 
 
 def _around(values: FloatArray, shares: tuple[float, float], outer: Bracket) -> Bracket:
-    """Return the sorted values a few standard deviations around these quantiles, or `outer`."""
+    """Return the sorted values a few standard deviations around these quantiles, or `outer`.
+
+    Rounding separates ties, so the bracket is a little wider than that.
+    """
     margin = _SIGMAS * 0.5 * math.sqrt(values.size) + 1
     low = math.floor(shares[0] * values.size - margin)
     high = math.ceil(shares[1] * values.size + margin)
     return (
-        float(values[low]) if low >= 0 else outer[0],
-        float(values[high]) if high < values.size else outer[1],
+        float(values[low]) * (1.0 - 4e-15) if low >= 0 else outer[0],
+        float(values[high]) * (1.0 + 4e-15) if high < values.size else outer[1],
     )
 
 
-def _count_and_keep(
-    cloud: PointCloud, workers: Workers, bracket: Bracket
-) -> tuple[int, int, FloatArray]:
-    """Return the number of pairs below the bracket, the number within, and values within.
+class Within(NamedTuple):
+    """The pairs within a bracket: their number, their range, and all or some of their values."""
 
-    All values within are returned if there are at most `_KEPT`.
-    """
-    n_below, n_within = 0, 0
-    kept: list[FloatArray] = []
-    width = cloud.tile_rows if cloud.is_sparse else 4096
+    n_below: int
+    n_within: int
+    lowest: float
+    highest: float
+    values: FloatArray
+
+
+def _count_and_keep(cloud: PointCloud, workers: Workers, bracket: Bracket) -> Within:
+    """Return the pairs within the bracket: all if there are at most `_KEPT`, else a sample."""
+    n_below, n_within, lowest, highest = 0, 0, math.inf, 0.0
+    kept, step, rng = [np.empty(0)], 1, np.random.default_rng(0)
+    width = cloud.tile_rows * (1 if cloud.is_sparse else 4)
     scratch = np.empty(min(cloud.tile_rows, cloud.n_samples) * min(width, cloud.n_samples))
     for rows in cloud.slices():
         for columns in cloud.slices(rows.start, width=width):
-            below, values = cloud.collect(rows, columns, bracket, workers, scratch)
+            below, parts = cloud.collect(rows, columns, bracket, workers, scratch)
             n_below += below
-            if n_within <= _KEPT:
-                kept += values
-            n_within += sum(part.size for part in values)
-    return n_below, n_within, np.concatenate(kept)
+            for values in parts:
+                n_within += values.size
+                lowest = min(lowest, float(values.min(initial=math.inf)))
+                highest = max(highest, float(values.max(initial=0.0)))
+                kept.append(_thinned(values, step, rng))
+            while sum(values.size for values in kept) > _KEPT:
+                kept, step = [_thinned(np.concatenate(kept), 2, rng)], 2 * step
+    return Within(n_below, n_within, lowest, highest, np.concatenate(kept))
 
 
-def _select(one_pass: Pass, bracket: Bracket, positions: list[int]) -> list[float]:
+def _thinned(values: FloatArray, step: int, rng: np.random.Generator) -> FloatArray:
+    """Return a random one of every `step` values: sorted and periodic ones are sampled evenly."""
+    if step == 1:
+        return values
+    places = np.arange(0, values.size, step)
+    places += rng.integers(step, size=places.size)
+    return values[places[places < values.size]]
+
+
+def _select(
+    one_pass: Pass, bracket: Bracket, positions: list[int], bounds: Bracket = (0.0, math.inf)
+) -> list[float]:
     """Return the values at these positions of the sorted pairs, which passes count.
 
     The bracket moves between two bounds that enclose the answer and become tighter with every
     pass that fails, so this terminates.
     """
-    floor, ceiling = 0.0, math.inf
+    floor, ceiling = bounds
     while True:
-        n_below, n_within, values = one_pass(bracket)
-        inside = [position - n_below for position in positions]
+        found = one_pass(bracket)
+        inside = [position - found.n_below for position in positions]
         if inside[0] < 0:
             ceiling = bracket[0]
             bracket = floor, ceiling
-        elif inside[-1] >= n_within:
+        elif inside[-1] >= found.n_within:
             floor = bracket[1]
             bracket = floor, ceiling
-        elif values.size == n_within:
-            values.partition(inside)
-            return [float(values[p]) for p in inside]
-        elif len(positions) > 1:
-            # Too many to keep, and the two positions may enclose a gap: one by one.
-            return [_select(one_pass, bracket, [position])[0] for position in positions]
-        elif np.ptp(values) <= 1e-14 * values[0]:
+        elif found.values.size == found.n_within:
+            found.values.partition(inside)
+            return [float(found.values[p]) for p in inside]
+        elif found.highest - found.lowest <= 1e-14 * found.lowest:
             # Ties (integers, counts) up to rounding: any of them is the median.
-            return [float(values[0])]
+            return [found.lowest] * len(positions)
         else:
-            floor, ceiling = bracket
-            bracket = _narrowed(values, inside[0] / n_within, bracket)
+            bounds = floor, ceiling = found.lowest, found.highest
+            narrowed = [_narrowed(found, place / found.n_within) for place in inside]
+            if len(positions) == 1:
+                bracket = narrowed[0]
+            else:  # the two positions may enclose a gap: one by one
+                both = zip(narrowed, positions, strict=True)
+                return [_select(one_pass, near, [at], bounds)[0] for near, at in both]
 
 
-def _narrowed(values: FloatArray, share: float, bracket: Bracket) -> Bracket:
-    """Return a smaller bracket, from some of the values in it; it may miss."""
-    values.sort()
-    low, high = _around(values, (share, share), bracket)
-    if low > values[0]:
-        return low, high
-    # Ties at the low end, such as duplicates: only they, or all but they. A miss tells which.
-    beyond = float(np.nextafter(values[0] * (1.0 + 5e-15), math.inf))
-    return (beyond, high) if high > beyond else (bracket[0], beyond)
+def _narrowed(found: Within, share: float) -> Bracket:
+    """Return a smaller bracket from a sample of the values; it may miss."""
+    found.values.sort()
+    low, high = _around(found.values, (share, share), (found.lowest, found.highest))
+    if low > found.lowest or high < found.highest:
+        return max(low, found.lowest), min(high, found.highest)
+    # Ties at both ends: the lower ones only. A miss excludes them.
+    return found.lowest, float(np.nextafter(found.lowest * (1.0 + 4e-15), math.inf))
