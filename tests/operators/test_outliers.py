@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.errors import InputError
+from unaligned.operators import outliers
 from unaligned.operators.outliers import outlying_rows
 
 N = 1000
@@ -102,3 +104,45 @@ def test_offset_does_not_change_the_outliers(offset):
     assert not outlying_rows(torus).any()
     far = np.vstack([torus, 1e9 + np.random.default_rng(0).normal(size=(10, 3))])
     assert np.flatnonzero(outlying_rows(far)).tolist() == list(range(500, 510))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_outliers_do_not_depend_on_the_order_or_storage_of_rows(seed, monkeypatch):
+    monkeypatch.setattr(outliers, "_REFERENCES", 200)
+    rng = np.random.default_rng(seed)
+    points = np.vstack([rng.normal(size=(600, 4)), 6 * rng.normal(size=(20, 4))])
+    points[rng.random(points.shape) < 0.3] = 0.0
+    points[:100] = points[100:110].repeat(10, axis=0)
+    order = rng.permutation(len(points))
+    expected = outlying_rows(points)
+    assert 0 < expected.sum() < 60
+    np.testing.assert_array_equal(outlying_rows(points[order]), expected[order])
+    np.testing.assert_array_equal(outlying_rows(-(0.0 - points)), expected)  # with -0.0
+    stored_zeros = sparse.csr_array(points[order] + 9.0)
+    stored_zeros.data -= 9.0
+    for rows in (sparse.csr_array(points[order]), stored_zeros):
+        np.testing.assert_array_equal(outlying_rows(rows), outlying_rows(rows.toarray()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_references_are_drawn_by_content_and_represent_repeated_rows(seed):
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(rng.normal(size=(40, 2)), 100, axis=0)
+    chosen = rows[outliers._references(rows)]
+    shuffled = rng.permutation(rows)
+    np.testing.assert_array_equal(shuffled[outliers._references(shuffled)], chosen)
+    counts = np.unique(chosen, axis=0, return_counts=True)[1]
+    assert counts.size == 40
+    assert counts.min() > 25  # of 50 on average
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_robust_signature_does_not_depend_on_the_order_of_rows(seed, monkeypatch):
+    monkeypatch.setattr(outliers, "_REFERENCES", 200)
+    rng = np.random.default_rng(seed)
+    points = np.vstack([rng.normal(size=(400, 2)), 4 * rng.normal(size=(20, 2))])
+    a, b = (
+        ua.signature(rows, robust=True, n_eigenvalues=20)
+        for rows in (points, rng.permutation(points))
+    )
+    assert ua.distance(a, b) <= a.total_error_bound + b.total_error_bound

@@ -15,6 +15,8 @@ from scipy.linalg.lapack import dpotri
 from .._check import FloatArray, IndexArray
 from ..defaults import BANDWIDTH_FACTOR
 
+_REFERENCES = 2000
+
 
 def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
     r"""Return which rows of (N, d) points, dense or CSR, are gross outliers.
@@ -53,7 +55,7 @@ def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
 
 
 def _far(points: Any) -> npt.NDArray[np.bool_]:
-    references = _references(points.shape[0])
+    references = _references(points)
     k = min(math.ceil(0.05 * references.size) + 1, references.size - 1)
     radius = np.concatenate(
         [np.partition(block, k, axis=1)[:, k] for block in _squared(points, points[references])]
@@ -65,7 +67,7 @@ def _far(points: Any) -> npt.NDArray[np.bool_]:
 
 def _novel(points: Any) -> npt.NDArray[np.bool_]:
     n_samples = points.shape[0]
-    references = _references(n_samples)
+    references = _references(points)
     chosen, others = points[references], np.setdiff1d(np.arange(n_samples), references)
     (between,) = _squared(chosen, chosen, step=references.size)
     scale = BANDWIDTH_FACTOR * float(np.median(between)) or float(between.mean()) or 1.0
@@ -89,11 +91,36 @@ def _novel(points: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(scores > middle + max(1.0, 7.0 * (upper - middle)))
 
 
-def _references(n_samples: int) -> IndexArray:
-    """Return up to 2000 rows: all, or a random choice with a fixed seed."""
-    if n_samples <= 2000:
-        return np.arange(n_samples)
-    return np.sort(np.random.default_rng(0).choice(n_samples, 2000, replace=False))
+def _references(points: Any) -> IndexArray:
+    """Return up to 2000 rows drawn by content, in an order that does not depend on theirs.
+
+    The rows of the smallest hashes, in which equal rows are numbered: a random choice, the same
+    for any order of the rows, dense or CSR.
+    """
+    hashes = np.concatenate(
+        [_row_hashes(points[start : start + 4096]) for start in range(0, points.shape[0], 4096)]
+    )
+    order = np.argsort(hashes)
+    first = np.searchsorted(hashes, hashes[order], sorter=order)
+    keys = _mixed(hashes[order] + (np.arange(order.size) - first).astype(np.uint64))
+    return order[np.argsort(keys, kind="stable")[:_REFERENCES]]
+
+
+def _row_hashes(rows: Any) -> npt.NDArray[np.uint64]:
+    """Return the sum over each row of hashes of (column, value), in which zeros have no part."""
+    filled = sparse.csr_array(rows, dtype=np.float64, copy=True)
+    filled.sum_duplicates()
+    filled.eliminate_zeros()
+    hashes = _mixed(filled.data.view(np.uint64) + _mixed(filled.indices.astype(np.uint64) + 1))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+    return np.asarray(sums[filled.indptr[1:]] - sums[filled.indptr[:-1]])
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the hash of each number (SplitMix64)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def _squared(points: Any, chosen: Any, step: int = 4096) -> Iterator[FloatArray]:
