@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
+import unaligned as ua
 from unaligned.engine import one_blas
 from unaligned.engine.threads import Workers, thread_count
 from unaligned.operators import _loops_numba as kernels
@@ -177,3 +178,23 @@ print(tile[0, 0])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "1.0", done.stderr
+
+
+@pytest.mark.parametrize(
+    "without", ["os.environ['NUMBA_DISABLE_JIT'] = '1'", "sys.modules['numba'] = None"]
+)
+def test_numpy_loops_replace_numba_where_it_does_not_compile(without):
+    program = f"""
+import os, sys
+{without}
+import numpy as np, unaligned as ua
+from unaligned.operators.kernel import loops_for
+points = np.random.default_rng(0).normal(size=(600, 3))
+print(*ua.signature(points, n_eigenvalues=5, solver="exact").values, loops_for(None).__name__)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.endswith("_loops_numpy\n"), done.stderr
+    points = np.random.default_rng(0).normal(size=(600, 3))
+    expected = ua.signature(points, n_eigenvalues=5, solver="exact").values
+    found = [float(number) for number in done.stdout.split()[:-1]]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

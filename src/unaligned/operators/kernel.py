@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import secrets
 from abc import ABC, abstractmethod
@@ -37,15 +38,21 @@ def loops_for(n_samples: int | None) -> ModuleType:
 
     Loading Numba takes 450 ms. Up to 500 points NumPy takes a few milliseconds more than the
     compiled loops; at 1000 points it would be 20 ms, half of what an operator takes. Only
-    `n_samples` decides, so that values are reproducible.
+    `n_samples` decides, so that values are reproducible, unless Numba is not installed or
+    compiles nothing (`NUMBA_DISABLE_JIT=1`).
     """
+    from . import _loops_numpy
+
     if n_samples is not None and n_samples <= 500:
-        from . import _loops_numpy
-
         return _loops_numpy
-    from . import _loops_numba
+    with contextlib.suppress(ImportError):
+        from numba import config
 
-    return _loops_numba
+        if not getattr(config, "DISABLE_JIT", False):
+            from . import _loops_numba
+
+            return _loops_numba
+    return _loops_numpy
 
 
 @dataclass(frozen=True)
