@@ -74,9 +74,8 @@ def _sparse_item(tree: Tree, key: str) -> Item:
             raise FileError(f"The matrix {key!r} contains {data.dtype}, not real numbers.")
         n_slices = shape[0 if is_csr else 1]
         _require_pointers(tree, key, shape, n_slices)
-        matrix = StoredSparse(
-            key, shape, {part: tree.nodes[f"{key}/{part}"].open for part in _SPARSE}, is_csr
-        )
+        opens = {part: tree.nodes[f"{key}/{part}"].open for part in _SPARSE}
+        matrix = StoredSparse(key, shape, opens, is_csr)
         if lazy:
             return StoredRows(tree.request.path, partial(nullcontext, matrix), shape)
         tree.request.require_memory(2 * n_bytes, key)
@@ -154,10 +153,8 @@ def _columns(tree: Tree, table: str) -> list[str]:
     if table in tree.nodes:  # a table in one array, as AnnData wrote before 0.7
         with tree.nodes[table].open() as stored:
             return list(stored.dtype.names or ())
-    inside = f"{table}/"
-    found = [
-        key.removeprefix(inside).split("/")[0] for key in tree.nodes if key.startswith(inside)
-    ]
+    inside = [key for key in tree.nodes if key.startswith(f"{table}/")]
+    found = [key.removeprefix(f"{table}/").split("/")[0] for key in inside]
     return [name for name in dict.fromkeys(found) if name != "__categories"]
 
 

@@ -22,10 +22,7 @@ _VERSION = 1  # of the layout of archives
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Return a stream whose content replaces the file once everything is written.
-
-    Other processes see the old file meanwhile, and keep it after an error.
-    """
+    """Return a stream whose content replaces the file once everything is written."""
     target = Path(os.path.realpath(_check.file_path("path", path)))  # a link stays a link
     if target.exists() and not target.is_file():
         raise FileError(f"Cannot write {str(target)!r}: it exists and is not a plain file.")
@@ -75,10 +72,7 @@ def write_archive(
     *,
     remedy: str = "",
 ) -> None:
-    """Write arrays and a JSON header to a `.npz`, atomically.
-
-    Another suffix raises, and `remedy` says how to write that format.
-    """
+    """Write arrays and a JSON header to a `.npz`; `remedy` is for another suffix, which raises."""
     _check.suffix_of("path", path, (".npz", ""), remedy)
     text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
@@ -105,14 +99,11 @@ def read_archive(
     except OSError as error:
         raise FileError(f"Cannot read {str(source)!r}: {error.strerror or error}.") from error
     except Exception as error:  # zipfile, zlib, json and NumPy raise many kinds on foreign bytes
-        raise FileError(
-            f"{str(source)!r} was not written by unaligned, or it is damaged ({error})."
-        ) from error
+        reason = f"was not written by unaligned, or it is damaged ({error})"
+        raise FileError(f"{str(source)!r} {reason}.") from error
     if found != format_name:
         raise FileError(f"{str(source)!r} contains {found!r}, not {format_name!r}.")
     if version != _VERSION:
-        raise FileError(
-            f"{str(source)!r} has version {version}; this release reads version {_VERSION}. "
-            "Update unaligned."
-        )
+        known = f"this release reads version {_VERSION}. Update unaligned."
+        raise FileError(f"{str(source)!r} has version {version}; {known}")
     return header, arrays

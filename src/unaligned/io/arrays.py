@@ -33,7 +33,7 @@ class NpyHeader(NamedTuple):
         return array_bytes(self.shape, self.dtype.itemsize)
 
     def item(self, read: Any, n_bytes: int) -> Item:
-        """Return the array as an item that can be loaded."""
+        """Return the array as an item."""
         kind = "Python objects" if self.dtype.hasobject else type_name(self.dtype)
         return Item(self.shape, kind, read, self.dtype.kind in "biuf", n_bytes)
 
@@ -41,9 +41,8 @@ class NpyHeader(NamedTuple):
         """Raise for Python objects."""
         if self.dtype.hasobject:
             raise FileError(
-                f"{label} contains Python objects, which can run any code when they are read; "
-                "they are not opened. Save numbers as values.astype(float), and labels as "
-                "labels.astype(str)."
+                f"{label} contains Python objects, which can run any code when they are read. "
+                "Save numbers as values.astype(float), and labels as labels.astype(str)."
             )
 
 
@@ -115,11 +114,9 @@ def _read_member(request: Request, member: zipfile.ZipInfo, header: NpyHeader) -
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-@contextmanager
-def _tensor_file(path: Path) -> Iterator[Any]:
+def _tensor_file(path: Path) -> Any:
     library = required("safetensors", "formats", "Reading .safetensors")
-    with library.safe_open(os.fspath(path), framework="np") as file:
-        yield file
+    return library.safe_open(os.fspath(path), framework="np")
 
 
 @contextmanager
@@ -137,9 +134,8 @@ def read_safetensors(request: Request) -> Contents:
 
 
 def _tensor_item(request: Request, key: str, shape: tuple[int, ...], kind: str) -> Item:
-    sizes = {"BOOL": 1} | {
-        f"{letter}{8 * size}": size for letter in "UIF" for size in (1, 2, 4, 8)
-    }
+    sizes = {f"{letter}{8 * size}": size for letter in "UIF" for size in (1, 2, 4, 8)}
+    sizes["BOOL"] = 1
     is_known = kind in sizes
     n_bytes = array_bytes(shape, sizes.get(kind, 8))
     lazy = request.is_lazy(shape, n_bytes)
@@ -170,11 +166,10 @@ def read_torch(request: Request) -> Contents:
     except pickle.UnpicklingError as error:
         raise FileError(
             "torch's weights-only loader rejects the file: it is damaged, or contains objects "
-            "that could run any code. Save tensors only, e.g. torch.save(model.state_dict(), "
-            "path)."
+            "that could run any code. Save tensors only: torch.save(model.state_dict(), path)."
         ) from error
-    tensors = dict(_tensors(stored, "", set(), torch))
-    items = {key: _torch_item(request, key, tensor) for key, tensor in tensors.items()}
+    found = _tensors(stored, "", set(), torch)
+    items = {key: _torch_item(request, key, tensor) for key, tensor in found}
     if not items:
         raise FileError(f"The file contains no tensor but {type(stored).__name__}.")
     return Contents(items)
@@ -196,13 +191,8 @@ def _tensors(value: Any, key: str, seen: set[int], torch: Any) -> Iterator[tuple
     if isinstance(value, torch.Tensor):
         yield key, value
         return
-    if id(value) in seen or len(seen) > 100_000:  # a container can contain itself
+    if not isinstance(value, (dict, list, tuple)) or id(value) in seen or len(seen) > 100_000:
         return
-    seen.add(id(value))
-    pairs: Any = ()
-    if isinstance(value, dict):
-        pairs = value.items()
-    elif isinstance(value, (list, tuple)):
-        pairs = enumerate(value)
-    for name, inner in pairs:
+    seen.add(id(value))  # a container can contain itself
+    for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
         yield from _tensors(inner, f"{key}/{name}" if key else str(name), seen, torch)

@@ -52,10 +52,8 @@ class ReadOptions:
             columns = self.columns
             columns = (columns,) if isinstance(columns, (str, int)) else tuple(columns)
             if not columns or not all(isinstance(column, (str, int)) for column in columns):
-                raise InputError(
-                    f"columns={self.columns!r} must be names or positions of columns, at least "
-                    "one."
-                )
+                rule = "must be names or positions of columns, at least one"
+                raise InputError(f"columns={self.columns!r} {rule}.")
             object.__setattr__(self, "columns", columns)
         if self.resize is not None:
             sides = (self.resize,) * 2 if isinstance(self.resize, int) else tuple(self.resize)
@@ -95,7 +93,7 @@ class Request:
             )
 
     def _label(self, part: str) -> str:
-        return f"{os.fspath(self.path)!r}{f' ({part})' if part else ''}"
+        return repr(os.fspath(self.path)) + (f" ({part})" if part else "")
 
     def is_lazy(self, shape: tuple[int, ...], n_bytes: int) -> bool:
         """Return whether an array is read by blocks of rows."""
@@ -135,16 +133,9 @@ class Contents:
     default: str | None = None
 
     @staticmethod
-    def single(
-        values: Any,
-        labels: npt.NDArray[Any] | None = None,
-        *,
-        columns: Names = None,
-        rows: Names = None,
-    ) -> Contents:
-        """Return the contents of a file with one array, already in memory."""
-        dtype = str(getattr(values, "dtype", ""))
-        item = Item(tuple(values.shape), dtype, lambda: values, columns=columns, rows=rows)
+    def single(values: Any, labels: npt.NDArray[Any] | None = None, **names: Names) -> Contents:
+        """Return the contents of a file with one array in memory; `names` of columns and rows."""
+        item = Item(tuple(values.shape), str(values.dtype), lambda: values, **names)
         return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
 
     def select(self, key: str | None) -> tuple[str, Item]:
@@ -155,10 +146,8 @@ class Contents:
                 return found, self.items[found]
             if set(self.items) == {""}:
                 raise FileError(f"This format has no parts, and {key!r} was asked for.")
-            near = _check.did_you_mean(key, self.items)
-            raise FileError(
-                f"There is no {key!r} in the file.{near} Arrays: {listing(self.items)}."
-            )
+            near, arrays = _check.did_you_mean(key, self.items), listing(self.items)
+            raise FileError(f"There is no {key!r} in the file.{near} Arrays: {arrays}.")
         if self.default is not None and self.default in self.items:
             return self.default, self.items[self.default]
         if not self.items:
@@ -194,9 +183,9 @@ def flat_labels(items: Mapping[str, Item], name: str) -> npt.NDArray[Any]:
     key = name if name in items else name.strip("/")
     flat = [key for key, item in items.items() if math.prod(item.shape) in item.shape]
     if key not in flat:
+        found = items.get(key, "missing")
         raise FileError(
-            f"group_by={name!r} must be an array with one label per row; "
-            f"{f'it is {items[key]}' if key in items else 'it is missing'}. "
+            f"group_by={name!r} must be an array with one label per row; it is {found}. "
             f"One-dimensional arrays here: {', '.join(map(repr, flat)) or 'none'}."
         )
     return np.asarray(items[key].read()).ravel()
@@ -262,15 +251,11 @@ def disk_size(path: Path) -> int:
     except OSError as error:
         raise FileError(f"Cannot read {name!r}: {error.strerror}.") from error
     if stat.S_ISDIR(status.st_mode):
-        inside = (
-            os.path.join(folder, file) for folder, _, files in os.walk(path) for file in files
-        )
+        inside = (os.path.join(at, file) for at, _, files in os.walk(path) for file in files)
         return sum(os.path.getsize(file) for file in inside if os.path.isfile(file))
     if not stat.S_ISREG(status.st_mode):
-        raise FileError(
-            f"{name!r} is a pipe, socket or device, which cannot be read twice. Save it to a file "
-            "first."
-        )
+        what = "a pipe, socket or device, which cannot be read twice"
+        raise FileError(f"{name!r} is {what}. Save it to a file first.")
     if not status.st_size:
         raise FileError(f"{name!r} is empty (0 bytes).")
     return status.st_size

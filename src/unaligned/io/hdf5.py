@@ -53,18 +53,15 @@ def _tree(request: Request) -> Tree:
 
 
 def _node(path: Path, name: str, found: Any) -> Node:
-    shape = tuple(int(side) for side in found.shape or ())
-    dtype = found.dtype
+    shape, dtype = tuple(int(side) for side in found.shape or ()), found.dtype
     elsewhere = bool(found.external) or bool(found.is_virtual)
     described = type_name(dtype) + (" in another file" if elsewhere else "")
-    return Node(
-        shape,
-        "nothing" if found.shape is None else described,
-        dtype.kind in "biuf" and not elsewhere and found.shape is not None,
-        array_bytes(shape, dtype.itemsize),
-        array_bytes(tuple(found.chunks or ()), dtype.itemsize),
-        partial(_open, path, name),
-    )
+    if found.shape is None:
+        described = "nothing"
+    numeric = dtype.kind in "biuf" and not elsewhere and found.shape is not None
+    chunk_bytes = array_bytes(tuple(found.chunks or ()), dtype.itemsize)
+    n_bytes = array_bytes(shape, dtype.itemsize)
+    return Node(shape, described, numeric, n_bytes, chunk_bytes, partial(_open, path, name))
 
 
 @contextmanager

@@ -18,11 +18,8 @@ from .registry import IMAGES
 
 def image_files(folder: Path) -> list[Path]:
     """Return the images in a folder in natural order, without hidden files."""
-    files = [
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in IMAGES.suffixes and not path.name.startswith(".")
-    ]
+    seen = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    files = [path for path in seen if path.suffix.lower() in IMAGES.suffixes]
     return sorted(files, key=lambda path: natural_key(path.name))
 
 
@@ -31,10 +28,8 @@ def read_images(request: Request) -> Contents:
     required("PIL", "formats", "Reading images")
     files = image_files(request.path)
     if not files:
-        raise FileError(
-            f"The folder contains no images ({', '.join(IMAGES.suffixes)}). For a folder of data "
-            "files use load_all."
-        )
+        known = ", ".join(IMAGES.suffixes)
+        raise FileError(f"The folder contains no images ({known}). For data files use load_all.")
     mode, size = _common_form(files, request.options.resize)
     dtype = np.dtype(np.float32 if mode == "F" else np.uint8)
     shape = (len(files), size[0] * size[1] * len(mode))  # one channel for each letter
@@ -76,14 +71,10 @@ def _pixels(path: Path, mode: str, size: tuple[int, int]) -> npt.NDArray[Any]:
             if image.mode.startswith("I;"):  # 16 bits
                 image = image.convert("I")
             image = image.convert(mode)
-            pixels: npt.NDArray[Any] = np.asarray(
-                image if image.size == size else image.resize(size)
-            )
+            return np.asarray(image if image.size == size else image.resize(size))
         except Exception as error:  # Pillow decodes lazily: a damaged image fails here
-            raise FileError(
-                f"The image {os.fspath(path)!r} is damaged: {first_line(error)}."
-            ) from error
-        return pixels
+            name = repr(os.fspath(path))
+            raise FileError(f"The image {name} is damaged: {first_line(error)}.") from error
 
 
 def _open(path: Path) -> Any:

@@ -155,25 +155,23 @@ def _places(place: Place) -> list[Place]:
     from .images import image_files  # here, so that comparing arrays imports no reader
     from .matrix_market import lists_beside
 
+    def is_readable(path: Path) -> bool:
+        return bool(known_suffix(path) or (path.is_dir() and image_files(path)))
+
     with reading(place.path, "a folder"):
         inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
         lists = {other for path in inside for other in lists_beside(path)}
         inside = [path for path in inside if path not in lists and path.name[0] != "."]
-        readable = [
-            path for path in inside if known_suffix(path) or (path.is_dir() and image_files(path))
-        ]
+        readable = [path for path in inside if is_readable(path)]
         if not readable and image_files(place.path):
             return [place]
         if not readable:
             raise FileError("The folder contains no file of a supported format.")
     skipped = [path.name for path in inside if path not in readable]
     if skipped:
+        what = f"skipped {counted(len(skipped), 'entry', 'entries')} of unknown format"
         shown = ", ".join(map(repr, skipped[:5])) + (", …" if skipped[5:] else "")
-        warn(
-            f"{os.fspath(place.path)!r}: skipped {counted(len(skipped), 'entry', 'entries')} "
-            f"of unknown format: {shown}.",
-            DataWarning,
-        )
+        warn(f"{os.fspath(place.path)!r}: {what}: {shown}.", DataWarning)
     return [Place(path, None) for path in readable]
 
 
@@ -220,21 +218,14 @@ class _Group(NamedTuple):
 
 
 def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
-    """Return a group for each label, in natural order (D2 before D10).
-
-    Rows without a label are dropped with a warning. The metadata of a group is its label, a
-    number where all labels are numbers.
-    """
+    """Return a group for each label, in natural order (D2 before D10)."""
     texts = np.array([text_of(label) for label in labels.tolist()], dtype=object)
     missing = texts == ""
     if missing.all():
         raise FileError(f"group_by={group_by!r} has no value in any row.")
     if missing.any():
-        warn(
-            f"group_by={group_by!r}: {missing.sum()} of {texts.size} rows have no value there and "
-            "are dropped.",
-            DataWarning,
-        )
+        dropped = f"{missing.sum()} of {texts.size} rows have no value there and are dropped"
+        warn(f"group_by={group_by!r}: {dropped}.", DataWarning)
     names = sorted(set(texts[~missing]), key=natural_key)
     if len(names) > max(1, texts.size // 2):
         raise FileError(
@@ -243,13 +234,11 @@ def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
         )
     # More digits than a float has are an identifier.
     number = re.compile(r"[-+]?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,2})?")
-    tags: list[Any] = names
+    tags: dict[str, Any] = {name: name for name in names}
     if all(number.fullmatch(name) for name in names):
-        numbers = [float(name) for name in names]
-        tags = [int(value) if value.is_integer() else value for value in numbers]
-    return [
-        _Group(name, texts == name, {group_by: tag}) for name, tag in zip(names, tags, strict=True)
-    ]
+        numbers = {name: float(name) for name in names}
+        tags = {name: int(x) if x.is_integer() else x for name, x in numbers.items()}
+    return [_Group(name, texts == name, {group_by: tag}) for name, tag in tags.items()]
 
 
 def _values(request: Request, item: Item) -> Any:

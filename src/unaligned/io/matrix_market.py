@@ -42,13 +42,11 @@ def lists_beside(path: Path, files: tuple[str, ...] = (*_FEATURES, *_BARCODES)) 
 
 
 def _names_beside(request: Request, files: tuple[str, ...], length: int) -> list[str] | None:
-    """Return the names in the first list of this length.
-
-    The first column identifies a gene; its symbol, in the second, can occur twice.
-    """
+    """Return the names in the first list of this length."""
     for path in lists_beside(request.path, files):
         with reading(path, "a list of names"):
             lines = plain_text(unpacked(replace(request, path=path, size=disk_size(path))))
+        # The first column identifies a gene; its symbol, in the second, can occur twice.
         names = [line.partition("\t")[0] for line in lines.decode().rstrip("\n").split("\n")]
         if len(names) == length:
             return names
@@ -65,8 +63,7 @@ def _require_plausible_sizes(data: bytes, request: Request) -> None:
     if field == "complex":
         raise FileError("The file contains complex values, not real numbers.")
     sparse = layout == "coordinate"
-    if not sparse:
-        n_entries = n_rows * n_columns
+    n_entries = n_entries if sparse else n_rows * n_columns
     # The shortest entry is "1 1\n" where sparse, "0\n" where not.
     n_least = n_entries * (4 if sparse else 2) // (1 if sparse or symmetry == "general" else 2)
     if n_least > len(data) + 1:

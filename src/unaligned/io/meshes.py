@@ -23,9 +23,9 @@ def _vertices(rows: list[list[bytes]]) -> FloatArray:
     """Return lines of three words as an array, (n_vertices, 3)."""
     if not rows:
         raise FileError("The file contains no vertices.")
-    short = next((row for row in rows if len(row) != 3), None)
-    if short is not None:
-        raise FileError(f"A vertex has {len(short)} numbers, expected 3.")
+    for row in rows:
+        if len(row) != 3:
+            raise FileError(f"A vertex has {len(row)} numbers, expected 3.")
     return _numbers([word for row in rows for word in row]).reshape(-1, 3)
 
 
@@ -68,15 +68,13 @@ def read_off(request: Request) -> Contents:
         values = np.frombuffer(rest, ">f4", count=3 * n_vertices, offset=12)
         return Contents.single(values.astype(np.float64).reshape(-1, 3))
     lines = [line.partition(b"#")[0].split() for line in data.splitlines()]
-    lines = [words for words in lines if words]
-    if not lines or (not lines[0][0].endswith(b"OFF") and not lines[0][0].startswith(b"OFF")):
+    title, *body = [words for words in lines if words] or [[b""]]
+    if not title[0].endswith(b"OFF") and not title[0].startswith(b"OFF"):
         raise FileError("The file does not start with OFF.")
     # ModelNet writes the sizes right after the word: "OFF8 6 0".
-    tail = lines[0][0].rpartition(b"OFF")[2]
-    sizes = ([tail] if tail else []) + lines[0][1:]
-    body = lines[1:]
+    sizes = [word for word in (title[0].rpartition(b"OFF")[2], *title[1:]) if word]
     if not sizes and body:
-        sizes, body = body[0], body[1:]
+        sizes, *body = body
     n_vertices = _count(sizes[0] if sizes else b"")
     _require_length(n_vertices, len(body))
     return Contents.single(_vertices([words[:3] for words in body[:n_vertices]]))
@@ -120,10 +118,9 @@ def read_ply(request: Request) -> Contents:
         _require_length(n_vertices, len(words) // width)
         table = _numbers(words[: n_vertices * width]).reshape(-1, width)
         return Contents.single(table[:, [list(properties).index(axis) for axis in "xyz"]])
-    record = np.dtype(list(properties.items()))
     if form not in ("binary_little_endian", "binary_big_endian"):
         raise FileError(f"The format {form!r} is not one of ascii and binary_*_endian.")
-    record = record.newbyteorder("<" if "little" in form else ">")
+    record = np.dtype(list(properties.items())).newbyteorder("<" if "little" in form else ">")
     _require_length(n_vertices, len(body) // record.itemsize)
     vertices = np.frombuffer(body, record, count=n_vertices)
     return Contents.single(np.column_stack([vertices[axis].astype(np.float64) for axis in "xyz"]))
@@ -132,15 +129,14 @@ def read_ply(request: Request) -> Contents:
 def _ply_vertex(lines: list[list[str]]) -> tuple[int, dict[str, str]]:
     """Return the number of vertices, and the type of each of their properties."""
     elements = [i for i, words in enumerate(lines) if words[:1] == ["element"]]
-    if not elements or lines[elements[0]][1:2] != ["vertex"] or len(lines[elements[0]]) != 3:
+    first = lines[elements[0]] if elements else []
+    if first[1:2] != ["vertex"] or len(first) != 3:
         raise FileError("The first element must be 'vertex' with a count.")
-    stop = elements[1] if len(elements) > 1 else len(lines)
+    start, stop = [*elements, len(lines)][:2]
     properties: dict[str, str] = {}
-    for words in lines[elements[0] + 1 : stop]:
-        if words[:1] != ["property"]:
-            continue
+    for words in [words for words in lines[start:stop] if words[:1] == ["property"]]:
         kind = _PLY_TYPES.get(words[1], words[1]) if len(words) == 3 else ""
         if kind not in _PLY_TYPES.values() or words[2] in properties:
             raise FileError(f"A property of the vertices is not supported: {' '.join(words)!r}.")
         properties[words[2]] = kind
-    return _count(lines[elements[0]][2].encode()), properties
+    return _count(first[2].encode()), properties

@@ -28,16 +28,14 @@ class Format:
 
     def read(self, request: Request) -> Contents:
         """Return the contents of a file of this format."""
+        known = ("transpose", "max_bytes", "group_by", *self.options)
         for name, value in _check.to_options(request.options).items():
-            known = ("transpose", "max_bytes", "group_by", *self.options)
             if name not in known and value != getattr(ReadOptions(), name):
-                raise InputError(
-                    f"{os.fspath(request.path)!r} is read as {self.name}, which has no option "
-                    f"{name!r}."
-                )
+                shown = repr(os.fspath(request.path))
+                raise InputError(f"{shown} is read as {self.name}, which has no option {name!r}.")
         module, _, function = self.reader.partition(".")
-        found = import_module(f".{module}", __package__)
-        read: Callable[[Request], Contents] = getattr(found, function)
+        read: Callable[[Request], Contents]
+        read = getattr(import_module(f".{module}", __package__), function)
         return read(request)
 
 
@@ -102,26 +100,21 @@ class Place(NamedTuple):
 
 
 def locate(path: PathLike) -> Place:
-    """Split `file.npz:key` at the colon, unless a file of the whole name exists.
-
-    The file is the longest beginning before a colon that exists, so that colons of a Windows
-    drive, of folders and of keys are kept.
-    """
+    """Split `file.npz:key` at the colon, unless a file of the whole name exists."""
     _check.file_path("path", path)
     text = os.fspath(path)
-    colons = [i for i, letter in enumerate(text) if letter == ":" and i > 1]
+    colons = [i for i, letter in enumerate(text) if letter == ":" and i > 1]  # not of a drive
     if os.path.lexists(text) or not colons:
         return Place(Path(text), None)
-    existing = (i for i in reversed(colons) if os.path.lexists(text[:i]))
-    cut = next(existing, colons[0])
+    # The longest beginning that exists: folders and keys may contain colons.
+    cut = next((i for i in reversed(colons) if os.path.lexists(text[:i])), colons[0])
     return Place(Path(text[:cut]), text[cut + 1 :])
 
 
 def stem(path: Path) -> str:
     """Return the file's name without its suffixes, `day.1` for `data/day.1.csv.gz`."""
     name = path.name or path.resolve().name
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
+    name = name[:-3] if name.lower().endswith(".gz") else name
     return Path(name).stem or name
 
 
@@ -139,7 +132,5 @@ def joined(*parts: str | None) -> str:
 def names_of(paths: Sequence[Any]) -> list[str]:
     """Return a name for each path; equal names are replaced by the whole paths."""
     short = [name_of(path) for path in paths]
-    return [
-        name if short.count(name) == 1 else str(path)
-        for name, path in zip(short, paths, strict=True)
-    ]
+    pairs = zip(short, paths, strict=True)
+    return [name if short.count(name) == 1 else str(path) for name, path in pairs]

@@ -36,11 +36,10 @@ def find_column(column: str | int, names: list[Any], argument: str) -> int:
         near = _check.did_you_mean(column, texts)
         shown = ", ".join(map(repr, texts[:20])) + (", …" if len(texts) > 20 else "")
         raise FileError(f"{argument}: the column {column!r} {what}.{near} Columns: {shown}.")
-    if not -len(names) <= column < len(names):
-        raise FileError(
-            f"{argument}: there is no column {column}; the {len(names)} columns count from 0."
-        )
-    return column % len(names)
+    n = len(names)
+    if not -n <= column < n:
+        raise FileError(f"{argument}: there is no column {column}; the {n} columns count from 0.")
+    return column % n
 
 
 def require_numeric(bad: list[tuple[str, str]], n_columns: int, drop: bool) -> None:
@@ -54,11 +53,9 @@ def require_numeric(bad: list[tuple[str, str]], n_columns: int, drop: bool) -> N
         warn(f"Dropped columns without numbers: {names}{more}.", DataWarning)
         return
     shown = ", ".join(f"{name!r} ({what})" for name, what in bad[:5]) + more
-    remedy = (
-        "No column has numbers."
-        if len(bad) == n_columns
-        else "Encode them, choose columns=, or drop them with drop_non_numeric=True."
-    )
+    remedy = "Encode them, choose columns=, or drop them with drop_non_numeric=True."
+    if len(bad) == n_columns:
+        remedy = "No column has numbers."
     raise InputTypeError(f"{len(bad)} of {n_columns} columns without numbers: {shown}. {remedy}")
 
 
@@ -103,15 +100,13 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
         wanted = [names[find_column(column, names, "columns")] for column in options.columns]
     for name in wanted:
         find_column(name, names, "columns")  # raises for a name that occurs twice
-    kinds = {name: schema.field(name).type for name in wanted}
-    good = [
-        name
-        for name, kind in kinds.items()
-        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    ]
-    bad = [(name, str(kind)) for name, kind in kinds.items() if name not in good]
-    require_numeric(bad, len(wanted), options.drop_non_numeric)
-    return good
+    bad = {}
+    for name in wanted:
+        kind = schema.field(name).type
+        if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+            bad[name] = str(kind)
+    require_numeric(list(bad.items()), len(wanted), options.drop_non_numeric)
+    return [name for name in wanted if name not in bad]
 
 
 def _index_columns(schema: Any) -> list[str]:
@@ -137,18 +132,12 @@ def _arrow_contents(
     def labels(name: str) -> npt.NDArray[Any]:
         return np.asarray(table([name]).column(0).to_pylist(), dtype=object)
 
-    def row_names() -> Iterable[Any] | None:
-        return map(text_of, labels(index[0])) if len(index) == 1 else None
-
     index = _index_columns(schema)
     named = not is_counted([name for name in schema.names if name not in index])
-    item = Item(
-        (n_rows, len(columns)),
-        "table",
-        lazy_rows or (lambda: to_values(table(columns), "The table")),
-        columns=lambda: columns if named else None,
-        rows=row_names,
-    )
+    names = (lambda: columns) if named else None
+    row_names = (lambda: map(text_of, labels(index[0]))) if len(index) == 1 else None
+    read_rows = lazy_rows or (lambda: to_values(table(columns), "The table"))
+    item = Item((n_rows, len(columns)), "table", read_rows, columns=names, rows=row_names)
     return Contents({"": item}, labels, "")
 
 
@@ -233,8 +222,7 @@ def _header(rows: list[list[str]], wanted: bool | None) -> list[str] | None:
     """Return the column names, or None if the first line is data.
 
     The first line is a header if it has text above a number, or nothing but text, or counts
-    0, 1, 2, … as pandas does. A header with one field less than the rows comes from R, whose
-    first column contains the names of rows.
+    0, 1, 2, … as pandas does.
     """
     first = [field.strip() for field in rows[0]]
     second = rows[1] if len(rows) > 1 else None
@@ -247,6 +235,7 @@ def _header(rows: list[list[str]], wanted: bool | None) -> list[str] | None:
         is_header = is_header or above or is_numbered
     if not (is_header if wanted is None else wanted):
         return None
+    # R writes no name for its first column, the names of rows.
     from_r = second is not None and len(second) == len(first) + 1
     return ["", *first] if from_r else first
 
@@ -254,9 +243,8 @@ def _header(rows: list[list[str]], wanted: bool | None) -> list[str] | None:
 def _is_value(field: str) -> bool:
     """Return whether a cell is a number, a truth value or missing."""
     text = field.strip().lower()
-    if text in ("", "na", "n/a", "null", "none", "true", "false"):
-        return True
-    return _is_number(text.replace(",", "."))
+    words = ("", "na", "n/a", "null", "none", "true", "false")
+    return text in words or _is_number(text.replace(",", "."))
 
 
 def _is_number(text: str) -> bool:
@@ -290,22 +278,19 @@ def _parse(
     import pandas as pd
 
     if not body.strip():
-        raise FileError(
-            "The file has a header and no rows. If that line is data, pass header=False."
-        )
+        remedy = "If that line is data, pass header=False."
+        raise FileError(f"The file has a header and no rows. {remedy}")
     # The same numbers, to the last bit, as in other formats; pandas 3.1 always does that.
     old = tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
     exact: Any = {"float_precision": "round_trip"} if old else {}
-    decimal_comma = first.separator != "," and any(
-        re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in first.rows[-1]
-    )
+    has_comma = any(re.fullmatch(r"\s*-?\d*,\d+\s*", field) for field in first.rows[-1])
     frame: pd.DataFrame = pd.read_csv(
         io.BytesIO(body),
         sep=first.separator,
         header=None,
         names=range(n_columns),
         index_col=False,
-        decimal="," if decimal_comma else ".",
+        decimal="," if has_comma and first.separator != "," else ".",
         low_memory=False,
         skipinitialspace=True,
         **exact,
@@ -328,19 +313,16 @@ def _frame_contents(frame: pd.DataFrame, request: Request) -> Contents:
         frame = frame.iloc[:, [i for i in range(frame.shape[1]) if i != position]]
     if options.columns is not None:
         names = list(frame.columns)
-        frame = frame.iloc[
-            :, [find_column(column, names, "columns") for column in options.columns]
-        ]
-    good = np.array(
-        [
-            getattr(dtype, "kind", "O") in "biuf" and not frame.iloc[:, i].isna().all()
-            for i, dtype in enumerate(frame.dtypes)
-        ],
-        dtype=bool,
-    )
-    bad = [_non_numeric(frame, int(i)) for i in np.flatnonzero(~good)]
-    require_numeric(bad, good.size, options.drop_non_numeric)
-    frame = frame.loc[:, good]
+        chosen = [find_column(column, names, "columns") for column in options.columns]
+        frame = frame.iloc[:, chosen]
+    good = [
+        i
+        for i, dtype in enumerate(frame.dtypes)
+        if getattr(dtype, "kind", "O") in "biuf" and not frame.iloc[:, i].isna().all()
+    ]
+    bad = [_non_numeric(frame, i) for i in sorted({*range(frame.shape[1])} - {*good})]
+    require_numeric(bad, frame.shape[1], options.drop_non_numeric)
+    frame = frame.iloc[:, good]
     uniform = len(set(frame.dtypes)) == 1 and isinstance(frame.dtypes.iloc[0], np.dtype)
     values = frame.to_numpy() if uniform else frame.to_numpy(dtype=np.float64, na_value=np.nan)
     columns = list(frame.columns) if named else None
@@ -349,17 +331,14 @@ def _frame_contents(frame: pd.DataFrame, request: Request) -> Contents:
 
 
 def _non_numeric(frame: pd.DataFrame, position: int) -> tuple[str, str]:
-    """Return the name of a column without numbers and an example of its values.
-
-    A column of numbers with up to a tenth of other cells contains typing errors, so it raises.
-    """
+    """Return the name of a column without numbers and an example of its values."""
     import pandas as pd
 
     name, column = str(frame.columns[position]), frame.iloc[:, position]
     filled = column[column.notna().to_numpy()]
     texts = filled.astype(str).str.replace(",", ".", regex=False)  # 0,5 is a number too
     wrong = pd.to_numeric(texts, errors="coerce").isna().to_numpy()
-    if 0 < wrong.sum() <= 0.1 * wrong.size:
+    if 0 < wrong.sum() <= 0.1 * wrong.size:  # a column of numbers with typing errors
         row = np.flatnonzero(column.notna().to_numpy())[wrong.argmax()]
         raise InputTypeError(
             f"Column {name!r} has numbers in {wrong.size - wrong.sum()} of {wrong.size} cells, "

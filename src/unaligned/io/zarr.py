@@ -66,29 +66,18 @@ def _node(request: Request, key: str, description: Path) -> Node | None:
             chunks = tuple(map(int, getattr(array, "shards", None) or array.chunks))
     except Exception as error:
         raise FileError(f"The array {key!r} has wrong metadata: {first_line(error)}.") from error
-    _require_chunks(request, description.parent, shape, chunks)
-    return Node(
-        shape,
-        type_name(dtype),
-        dtype.kind in "biuf",
-        array_bytes(shape, dtype.itemsize),
-        array_bytes(chunks, dtype.itemsize),
-        partial(_open, description.parent, version),
-    )
-
-
-def _require_chunks(
-    request: Request, folder: Path, shape: tuple[int, ...], chunks: tuple[int, ...]
-) -> None:
-    """Raise for very many chunks that do not exist: looking for each would not end."""
+    # Looking for very many chunks that do not exist would not end.
     wanted = math.prod(-(-side // max(1, part)) for side, part in zip(shape, chunks, strict=True))
     if wanted > 100_000 and request.options.max_bytes is None:
-        existing = sum(len(files) for _, _, files in os.walk(folder))
+        existing = sum(len(files) for _, _, files in os.walk(description.parent))
         if wanted > 10 * existing:
             raise FileError(
                 f"The array claims to have {wanted} chunks, and {existing} files exist. If you "
                 "trust it, set max_bytes to the memory it may use."
             )
+    n_bytes, chunk_bytes = (array_bytes(sides, dtype.itemsize) for sides in (shape, chunks))
+    read = partial(_open, description.parent, version)
+    return Node(shape, type_name(dtype), dtype.kind in "biuf", n_bytes, chunk_bytes, read)
 
 
 @contextmanager
@@ -101,10 +90,7 @@ def _codec_names(metadata: Any) -> Iterator[str]:
     if not isinstance(metadata, dict):
         raise FileError("The metadata are not what Zarr writes.")
     lists = ("filters", "codecs", "index_codecs", "storage_transformers")
-    found = [
-        metadata.get("compressor"),
-        *(codec for k in lists for codec in metadata.get(k) or []),
-    ]
+    found = [metadata.get("compressor")] + [c for k in lists for c in metadata.get(k) or []]
     for codec in found:
         if codec is None:
             continue
@@ -115,12 +101,11 @@ def _codec_names(metadata: Any) -> Iterator[str]:
 
 
 def _attribute(root: Path, key: str, name: str) -> Any:
-    folder = root / key
-    if (folder / ".zattrs").is_file():
-        return _json(folder / ".zattrs").get(name)
-    if (folder / "zarr.json").is_file():
-        return dict(_json(folder / "zarr.json").get("attributes") or {}).get(name)
-    return None
+    version2, version3 = root / key / ".zattrs", root / key / "zarr.json"
+    if version2.is_file():
+        return _json(version2).get(name)
+    found = _json(version3).get("attributes") if version3.is_file() else None
+    return dict(found or {}).get(name)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..errors import DegenerateDataError
 from ..operators.kernel import Gaussian
 from ..operators.pointcloud import PointCloud, squared_norms
 from .base import DataDescriptor, DataDistance, centred, dense_points
-from .mmd import gaussian_kernel, median_width
+from .mmd import gaussian_kernel, median_width, tiles
 
 _TILE_ROWS = 1024  # tiles of 8 MB
 
@@ -40,21 +39,12 @@ class KernelMatrix:
     def tile(self, rows: slice, columns: slice, workers: Workers) -> FloatArray:
         """Return one tile of the matrix."""
         if self.cloud is None or self.gaussian is None:
-            products: FloatArray = self.points[rows] @ self.points[columns].T
-            return products
+            return np.asarray(self.points[rows] @ self.points[columns].T)
         tile = self.cloud.affinities(rows, columns, self.gaussian, workers)
         tile -= self.level
         if self.hollow and rows == columns:
             np.fill_diagonal(tile, 0.0)
         return tile
-
-    def upper_tiles(self) -> Iterator[tuple[slice, slice, float]]:
-        """Yield the tiles on and above the diagonal, and how often each occurs: once or twice."""
-        n = len(self.points)
-        slices = [slice(a, min(a + _TILE_ROWS, n)) for a in range(0, n, _TILE_ROWS)]
-        for i, rows in enumerate(slices):
-            for columns in slices[i:]:
-                yield rows, columns, 1.0 if rows == columns else 2.0
 
     def inner(self, other: KernelMatrix) -> float:
         r"""Return Σᵢⱼ Kᵢⱼ Lᵢⱼ: :math:`\|X^T Y\|_F^2` for linear kernels of few features."""
@@ -66,7 +56,7 @@ class KernelMatrix:
             return float(np.vdot(product, product))
         total = 0.0
         with Workers() as workers:
-            for rows, columns, count in self.upper_tiles():
+            for rows, columns, count in tiles(range(n), range(n), _TILE_ROWS):
                 left = self.tile(rows, columns, workers)
                 right = left if other is self else other.tile(rows, columns, workers)
                 total += count * float(np.vdot(left, right))
@@ -136,15 +126,14 @@ class CKA(DataDistance):
         norm = self._hsic(kernel, kernel)
         # A kernel that varies by less than 1e-10 of its values has few digits left.
         if not norm > (1e-10 * kernel.level * len(points)) ** 2:
-            remedy = ". Leave it out."
-            if self.kernel == "rbf":
-                remedy = (
-                    f" for bandwidth_factor={self.bandwidth_factor!r}. Choose one nearer to 1, or "
-                    "kernel='linear', the limit of wide kernels."
-                )
+            given = f" for bandwidth_factor={self.bandwidth_factor!r}"
+            remedy = (
+                f"{given}. Choose one nearer to 1, or kernel='linear', the limit of wide kernels."
+            )
             raise DegenerateDataError(
                 f"{dataset.label} has a centred kernel whose squared norm is {norm:g}, and "
-                f"distance 'cka' divides by it: its rows do not vary enough{remedy}"
+                "distance 'cka' divides by it: its rows do not vary enough"
+                f"{remedy if self.kernel == 'rbf' else '. Leave it out.'}"
             )
         return kernel, norm
 
@@ -175,9 +164,10 @@ class CKA(DataDistance):
         gaussian = gaussian_kernel(cloud, width, f"bandwidth_factor={self.bandwidth_factor!r}")
         level = math.exp(-0.5 / max(self.bandwidth_factor, 1e-9) ** 2)
         kernel = KernelMatrix(points, cloud, gaussian, level, hollow=self.debiased)
-        sums, square = np.zeros(len(points)), 0.0
+        n = len(points)
+        sums, square = np.zeros(n), 0.0
         with Workers() as workers:
-            for rows, columns, count in kernel.upper_tiles():
+            for rows, columns, count in tiles(range(n), range(n), _TILE_ROWS):
                 tile = kernel.tile(rows, columns, workers)
                 sums[rows] += tile.sum(axis=1)
                 if rows != columns:

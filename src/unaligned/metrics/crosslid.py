@@ -15,8 +15,6 @@ from ..errors import DegenerateDataError, InputError
 from ..spectra.signature import Signature
 from .base import DataDescriptor, DataDistance, squared_distances
 
-_BLOCK_VALUES = 1 << 22  # squared distances at a time, 32 MB and a copy
-
 
 @dataclass(frozen=True)
 class CrossLID(DataDistance):
@@ -69,10 +67,8 @@ class CrossLID(DataDistance):
         smallest = min(datasets, key=lambda dataset: dataset.n_samples)
         most = smallest.n_samples - 1
         if most < 2:
-            raise InputError(
-                f"distance 'crosslid' needs at least 3 rows; dataset {smallest.name!r} has "
-                f"{smallest.n_samples}. Leave it out."
-            )
+            found = f"dataset {smallest.name!r} has {smallest.n_samples}"
+            raise InputError(f"distance 'crosslid' needs at least 3 rows; {found}. Leave it out.")
         k = min(100, most) if self.n_neighbors is None else self.n_neighbors
         if k > most:
             raise InputError(
@@ -131,8 +127,7 @@ def _count_copies(x: FloatArray, y: FloatArray) -> IndexArray:
     _, group = np.unique(both, axis=0, return_inverse=True)
     group = group.reshape(-1)
     counts = np.bincount(group[len(x) :], minlength=int(group.max()) + 1)
-    copies: IndexArray = counts[group[: len(x)]]
-    return copies
+    return np.asarray(counts[group[: len(x)]])
 
 
 def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
@@ -140,10 +135,9 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
     from sklearn.neighbors import NearestNeighbors
 
     if y.shape[1] <= 15:  # a tree is faster up to here, as scikit-learn's "auto" assumes
-        found: FloatArray = NearestNeighbors(algorithm="kd_tree").fit(y).kneighbors(x, k)[0]
-        return found
+        return np.asarray(NearestNeighbors(algorithm="kd_tree").fit(y).kneighbors(x, k)[0])
     near = np.empty((len(x), k))
-    step = max(1, _BLOCK_VALUES // len(y))
+    step = max(1, (1 << 22) // len(y))  # blocks of 32 MB
     for start in range(0, len(x), step):
         squared = squared_distances(x[start : start + step], y)
         near[start : start + step] = np.partition(squared, k - 1, axis=1)[:, :k]
@@ -154,5 +148,4 @@ def _nearest(x: FloatArray, y: FloatArray, k: int) -> FloatArray:
 def _dimensions(near: FloatArray) -> FloatArray:
     """Return -1 / mean(log(rᵢ / r_k)) of ascending distances, (N,); 0 if the first is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        dimensions: FloatArray = -1.0 / np.log(near / near[:, -1:]).mean(axis=1)
-    return dimensions
+        return np.asarray(-1.0 / np.log(near / near[:, -1:]).mean(axis=1))

@@ -21,7 +21,6 @@ from ..errors import DegenerateDataError
 from .base import FEW_FEATURES, Distance, dense_points
 from .bottleneck import optional, pairwise
 
-_ROUNDS_PER_TASK = 25
 _WORTH_PROCESSES = 2_000_000  # rounds × points from which processes are started: about 10 s
 
 
@@ -107,8 +106,7 @@ class GeometryScore(Distance):
         many = values.shape[1] > FEW_FEATURES
         if not is_matrix and many and storage_for(n, None) == "dense":
             values, is_matrix = pairwise(values, values), True
-        starts = range(0, self.n_rounds, _ROUNDS_PER_TASK)
-        blocks = [draws[start : start + _ROUNDS_PER_TASK] for start in starts]
+        blocks = [draws[start : start + 25] for start in range(0, self.n_rounds, 25)]
         jobs = min(self._jobs(n), len(blocks))
         engine = Threads(1) if jobs == 1 else Processes(jobs)
         shared = values, is_matrix, gamma, self.i_max
@@ -118,7 +116,6 @@ class GeometryScore(Distance):
         return total / self.n_rounds
 
     def _jobs(self, n_samples: int) -> int:
-        """Return the number of processes."""
         if self.processes is not None:
             return resolve_jobs(self.processes)
         alone = current_process().name == "MainProcess" and current_thread() is main_thread()
@@ -138,17 +135,13 @@ class GeometryScore(Distance):
 
 
 def relative_living_times(bars: FloatArray, alpha_max: float, i_max: int) -> FloatArray:
-    """Return the fraction of [0, α_max] in which exactly 0, 1, ..., i_max - 1 bars are alive.
-
-    Formulas 2 and 3 of Khrulkov and Oseledets (2018).
-    """
+    """Return the fraction of [0, α_max] in which exactly 0, 1, ..., i_max - 1 bars are alive."""
     births, deaths = bars[:, 0], np.minimum(bars[:, 1], alpha_max)
     switches = np.unique(np.concatenate([births, deaths, [0.0, alpha_max]]))
     middles = (switches[:-1] + switches[1:]) / 2.0
     alive = np.searchsorted(np.sort(births), middles) - np.searchsorted(np.sort(deaths), middles)
     times = np.bincount(alive, weights=np.diff(switches), minlength=i_max)
-    relative: FloatArray = times[:i_max] / alpha_max
-    return relative
+    return np.asarray(times[:i_max] / alpha_max)
 
 
 def _sum_of_living_times(
@@ -168,28 +161,22 @@ def _holes(distances: FloatArray, alpha_max: float) -> FloatArray:
     """Return the H1 bars of the witness complex of witnesses × landmarks distances."""
     gudhi = optional("gudhi", GeometryScore.name)
     complex_ = gudhi.WitnessComplex(_nearest_landmarks(distances, alpha_max))
-    # gudhi expects squares; the authors pass plain distances and a plain α. Triangles suffice
-    # for H1.
+    # gudhi expects squares; the authors pass plain distances and α. Triangles suffice for H1.
     tree = complex_.create_simplex_tree(max_alpha_square=alpha_max, limit_dimension=2)
     tree.compute_persistence(homology_coeff_field=2)
-    bars: FloatArray = np.asarray(tree.persistence_intervals_in_dimension(1)).reshape(-1, 2)
-    return bars
+    return np.asarray(tree.persistence_intervals_in_dimension(1)).reshape(-1, 2)
 
 
 def _nearest_landmarks(distances: FloatArray, reach: float) -> FloatArray:
-    """Return the indices and distances of each witness's nearest landmarks, (N, k, 2).
-
-    A triangle needs landmarks up to `reach` beyond the third nearest, so a small k gives the
-    same complex as all landmarks.
-    """
-    n_landmarks = distances.shape[1]
+    """Return the indices and distances of each witness's nearest landmarks, (N, k, 2)."""
     k = 8
     while True:
-        k = min(k, n_landmarks)
+        k = min(k, distances.shape[1])
         nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]
         lengths = np.take_along_axis(distances, nearest, axis=1)
         order = np.argsort(lengths, axis=1)
         lengths = np.take_along_axis(lengths, order, axis=1)
-        if k == n_landmarks or (lengths[:, -1] > lengths[:, 2] + reach).all():
+        # A triangle needs landmarks up to `reach` beyond the third nearest, so few suffice.
+        if k == distances.shape[1] or (lengths[:, -1] > lengths[:, 2] + reach).all():
             return np.stack([np.take_along_axis(nearest, order, axis=1), lengths], axis=2)
         k *= 2

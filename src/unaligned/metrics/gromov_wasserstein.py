@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -16,26 +16,18 @@ from ..data.dataset import Dataset
 from ..errors import AccuracyWarning, warn
 from ..spectra.signature import Signature
 from .base import DataDescriptor, dense_points, squared_distances
-from .wasserstein import (
-    TransportDistance,
-    optimal_coupling,
-    simplex,
-    warn_not_converged,
-)
+from .wasserstein import TransportDistance, optimal_coupling, simplex, warn_not_converged
 
 
 @dataclass(frozen=True)
 class _Spaces:
-    """Two spaces of weighted points, with the gradient of the loss.
-
-    By products it is faster; by differences it has no cancellation.
-    """
+    """Two spaces of weighted points, with the gradient of the loss."""
 
     C1: FloatArray
     C2: FloatArray
     first: FloatArray
     second: FloatArray
-    by_products: bool
+    by_products: bool  # faster; by differences there is no cancellation
 
     @cached_property
     def weights(self) -> tuple[FloatArray, FloatArray]:
@@ -82,12 +74,8 @@ def square_loss(
     of points with multiplicities `first` and `second`. The algorithm of POT's
     `gromov_wasserstein` (Vayer et al., 2019) from the same start :math:`T = p q^T`, with a
     quarter of its dense products: a vertex has at most N + M - 1 entries, so one of the two
-    products in :math:`C^1 T C^2` is sparse, and G is updated along the line search.
-
-    A loss far below the squared distances, as with outliers or nearly equal spaces, is dominated
-    by cancellation in the products. Then G is computed from differences.
-
-    O(N M (N + M)) time per step, about 130 N M bytes.
+    products in :math:`C^1 T C^2` is sparse, and G is updated along the line search. A loss far
+    below the squared distances is dominated by cancellation; then G is computed from differences.
     """
     p, q = first / first.sum(), second / second.sum()
     scale = float(p @ C1**2 @ p + q @ C2**2 @ q)
@@ -95,13 +83,10 @@ def square_loss(
         return 0.0
     root = float(np.sqrt(scale))
     C1, C2 = C1 / root, C2 / root
-    loss, converged = _conditional_gradient(
-        _Spaces(C1, C2, first, second, by_products=True), max_iter
-    )
+    spaces = _Spaces(C1, C2, first, second, by_products=True)
+    loss, converged = _conditional_gradient(spaces, max_iter)
     if loss < 1e-8:  # relative to mean squared distances: products have lost half of the digits
-        loss, converged = _conditional_gradient(
-            _Spaces(C1, C2, first, second, by_products=False), max_iter
-        )
+        loss, converged = _conditional_gradient(replace(spaces, by_products=False), max_iter)
         rounding = 2.0 * float(np.finfo(float).eps)  # of both distance matrices
         smallest = max(loss**0.5, min(_neighbour_distance(C1), _neighbour_distance(C2)))
         if rounding > 1e-6 * smallest:
@@ -149,11 +134,9 @@ def _conditional_gradient(spaces: _Spaces, max_iter: int) -> tuple[float, bool]:
 
 
 def _neighbour_distance(C: FloatArray) -> float:
-    """Return the 10 % quantile of the distances to nearest distinct points; inf if there are none.
-
-    Not a larger share: clusters far out collapse by rounding and have no neighbours left.
-    """
+    """Return the 10 % quantile of the distances to nearest distinct points; inf if none exist."""
     nearest = C.min(axis=1, where=C > 0, initial=np.inf)
+    # Not a larger share: clusters far out collapse by rounding and have no neighbours left.
     return float(np.quantile(nearest, 0.1, method="lower"))
 
 
@@ -229,12 +212,12 @@ class GromovWasserstein(TransportDistance):
             return values, np.ones(len(values)), precomputed
         rng = dataset.generator(seed)
         rows = np.sort(rng.choice(len(values), size=self.rank, replace=False))
+        landmarks = values[np.ix_(rows, rows)] if precomputed else values[rows]
         if precomputed:
-            landmarks, nearest = values[np.ix_(rows, rows)], values[:, rows].argmin(axis=1)
+            nearest = values[:, rows].argmin(axis=1)
         else:
             from sklearn.metrics import pairwise_distances_argmin
 
-            landmarks = values[rows]
             nearest = pairwise_distances_argmin(values, landmarks)
         counts = np.bincount(nearest, minlength=self.rank).astype(np.float64)
         return landmarks, counts, precomputed
@@ -255,7 +238,6 @@ def _space(descriptor: DataDescriptor) -> tuple[FloatArray, FloatArray]:
     """Return the distance matrix and the weights, without landmarks of weight 0."""
     values, counts, precomputed = descriptor.content
     kept = counts > 0
-    if precomputed:
-        return values[np.ix_(kept, kept)], counts[kept]
     values = values[kept]
-    return np.sqrt(squared_distances(values, values)), counts[kept]
+    C = values[:, kept] if precomputed else np.sqrt(squared_distances(values, values))
+    return C, counts[kept]

@@ -67,8 +67,7 @@ class IMDDiffusion(SpectralDistance):
 def _heat_trace(eigenvalues: FloatArray) -> FloatArray:
     """Return Σᵢ λᵢᵗ for all times, (256,)."""
     require_powers(float(eigenvalues[0]))
-    traces: FloatArray = (eigenvalues ** TIMES[:, None]).sum(axis=1)
-    return traces
+    return np.asarray((eigenvalues ** TIMES[:, None]).sum(axis=1))
 
 
 def _trace_error(signature: Signature) -> FloatArray:
@@ -157,8 +156,7 @@ class IMD(TraceDistance):
 
     def error_bound(self, first: Trace, second: Trace) -> float:
         """Return three standard errors of the probes plus the truncation of the quadrature."""
-        bound = first.error_bound + second.error_bound
-        return float(SCALE * np.max(TIME_WEIGHT * bound))
+        return float(SCALE * np.max(TIME_WEIGHT * (first.error_bound + second.error_bound)))
 
 
 @dataclass(frozen=True)
@@ -225,13 +223,13 @@ class NetLSD(TraceDistance):
 
     def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
-        if (self.kernel, self.normalization) == ("wave", "complete"):
-            for dataset in (first, second):
-                if dataset.n_samples == 2:
-                    return (
-                        "the wave trace of the complete graph of two nodes passes through zero, "
-                        f"and {dataset.label} has two; normalization='empty' applies"
-                    )
+        divides_by_zero = (self.kernel, self.normalization) == ("wave", "complete")
+        for dataset in (first, second):
+            if divides_by_zero and dataset.n_samples == 2:
+                return (
+                    "the wave trace of the complete graph of two nodes passes through zero, and "
+                    f"{dataset.label} has two; normalization='empty' applies"
+                )
         return super().objection(first, second)
 
     def describe(self, dataset: Dataset, seed: int) -> Trace:
@@ -246,15 +244,11 @@ class NetLSD(TraceDistance):
             times = np.linspace(0.0, 2.0 * np.pi, 250)
             trace, decay = density.wave(times), np.exp(-1j * times)
         n = trace.n_samples
-        factor = {  # n/c(t), as the trace is per node
-            "empty": np.ones_like(decay),
-            "complete": n / (1.0 + (n - 1.0) * decay),
-            "none": np.full_like(decay, n),
-        }[self.normalization]
+        complete = n / (1.0 + (n - 1.0) * decay)
+        factor: Any = {"empty": 1.0, "complete": complete, "none": n}[self.normalization]  # n/c(t)
         size = np.abs(factor)
-        return Trace(
-            trace.values * factor, trace.standard_error * size, trace.truncation * size, n
-        )
+        errors = trace.standard_error * size, trace.truncation * size
+        return Trace(trace.values * factor, *errors, n)
 
     def compare(self, first: Trace, second: Trace) -> float:
         """Return the Euclidean distance of two traces."""

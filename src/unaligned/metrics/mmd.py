@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,13 +38,20 @@ def require_width(width: float, option: str) -> None:
 
 
 def gaussian_kernel(cloud: PointCloud, width: float, option: str) -> Gaussian:
-    r"""Return the kernel :math:`e^{-\|x - y\|^2 / (2 h^2)}`, and adapt the cloud to it.
-
-    `option` is the setting that h comes from, for messages.
-    """
+    r"""Return the kernel :math:`e^{-\|x - y\|^2 / (2 h^2)}`, and adapt the cloud to it."""
     require_width(width, option)
     cloud.keep_digits(2.0 * width**2)
     return Gaussian(2.0 * width**2)
+
+
+def tiles(rows: range, columns: range, step: int) -> Iterator[tuple[slice, slice, float]]:
+    """Yield the tiles of a block, of a square only the upper half, and how often each counts."""
+    square = rows == columns
+    for a in rows[::step]:
+        for b in columns[::step]:
+            if not square or a <= b:
+                left, right = min(a + step, rows.stop), min(b + step, columns.stop)
+                yield slice(a, left), slice(b, right), 2.0 if square and a < b else 1.0
 
 
 @dataclass(frozen=True)
@@ -110,38 +118,19 @@ class MMD(DataDistance):
             return 0.0  # all points are equal
         cloud = PointCloud(pooled)
         if isinstance(self.bandwidth, str):
-            labels = f"{first.label} and {second.label}"
-            width = median_width(cloud, labels, "give bandwidth=h")
+            width = median_width(cloud, f"{first.label} and {second.label}", "give bandwidth=h")
         else:
             width = float(self.bandwidth)
         kernel = gaussian_kernel(cloud, width, f"bandwidth={self.bandwidth!r}")
+        x, y = range(n), range(n, n + m)
+        sums = []
         with Workers() as workers:
-            x, y = slice(0, n), slice(n, n + m)
-            xx, yy, xy = (
-                _kernel_sum(cloud, *block, kernel, workers) for block in ((x, x), (y, y), (x, y))
-            )
+            for block in ((x, x), (y, y), (x, y)):
+                total = 0.0
+                for left, right, count in tiles(*block, cloud.tile_rows):
+                    total += count * float(cloud.affinities(left, right, kernel, workers).sum())
+                sums.append(total)
+        xx, yy, xy = sums
         if self.unbiased:
             return (xx - n) / (n * (n - 1)) + (yy - m) / (m * (m - 1)) - 2.0 * xy / (n * m)
         return float(np.sqrt(max(xx / n**2 + yy / m**2 - 2.0 * xy / (n * m), 0.0)))
-
-
-def _kernel_sum(
-    cloud: PointCloud, rows: slice, columns: slice, kernel: Gaussian, workers: Workers
-) -> float:
-    """Return Σ k(xᵢ, xⱼ) over rows × columns, from half of the tiles of a square."""
-    lefts, rights = (
-        [
-            slice(a, min(a + cloud.tile_rows, s.stop))
-            for a in range(s.start, s.stop, cloud.tile_rows)
-        ]
-        for s in (rows, columns)
-    )
-    square = rows == columns
-    total = 0.0
-    for left in lefts:
-        for right in rights:
-            if square and right.start < left.start:
-                continue
-            tile = float(cloud.affinities(left, right, kernel, workers).sum())
-            total += 2.0 * tile if square and right.start > left.start else tile
-    return total

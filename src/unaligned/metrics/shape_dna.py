@@ -103,13 +103,12 @@ class ShapeDNA(SpectralDistance):
 
     def objection(self, first: Facts, second: Facts) -> str | None:
         """Return why the distance does not apply to this pair, or None."""
-        if self.laplacian == "robust":
-            for dataset in (first, second):
-                if dataset.kind != "points" or not (dataset.preprocess or dataset.n_features == 3):
-                    return (
-                        "laplacian='robust' takes surfaces in space, points with three columns, "
-                        f"and {dataset.label} is {dataset.kind} with {dataset.n_features}"
-                    )
+        for dataset in (first, second) if self.laplacian == "robust" else ():
+            if dataset.kind != "points" or not (dataset.preprocess or dataset.n_features == 3):
+                return (
+                    "laplacian='robust' takes surfaces in space, points with three columns, and "
+                    f"{dataset.label} is {dataset.kind} with {dataset.n_features}"
+                )
         return super().objection(first, second)
 
     def describe(self, dataset: Dataset, seed: int, engine: Engine | None = None) -> Any:
@@ -151,12 +150,9 @@ class ShapeDNA(SpectralDistance):
 
 
 def _first_nonzero(signature: Signature) -> int:
-    """Return the index of the first 1 - λ that is not zero.
-
-    The first λ is 1 in theory; its error tells what is zero to the solver. Data of several
-    components far apart have more zeros.
-    """
+    """Return the index of the first 1 - λ that is not zero; each component gives a zero."""
     gaps = 1.0 - signature.eigenvalues
+    # The first λ is 1 in theory; its error tells what is zero to the solver.
     nonzero = gaps > max(1e-10, 10.0 * abs(float(gaps[0])))
     nonzero[0] = False
     if not nonzero.any():
@@ -185,6 +181,6 @@ def _errors(signature: Signature) -> FloatArray:
     least = 1.0 - np.minimum(spectrum.upper + spectrum.slack, 1.0)  # no eigenvalue exceeds 1
     most = 1.0 - spectrum.lower
     with np.errstate(divide="ignore"):
-        errors = np.maximum(most / least[j] - values, values - least / most[j])
+        errors: FloatArray = np.maximum(most / least[j] - values, values - least / most[j])
     errors[: j + 1] = 0.0  # 0 and 1 by definition
-    return np.asarray(errors, dtype=np.float64)
+    return errors

@@ -28,21 +28,13 @@ _NORMS = {"frobenius": 2, "nuclear": 1, "spectral": np.inf}
 
 @dataclass(frozen=True)
 class AlignedDistance(DataDistance):
-    """A distance between two N×N operators with aligned rows.
-
-    Attributes
-    ----------
-    gamma
-        Added to the diagonal; None means 1e-8, and 0 for matrices of kind `spd`.
-    kernel
-        How points become an affinity.
-    """
+    """A distance between two N×N operators with aligned rows."""
 
     paired_rows: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = KINDS
     cost: ClassVar[str] = "O(N³) per dataset and pair, 40 N² bytes"
 
-    gamma: float | None = None
+    gamma: float | None = None  # on the diagonal; None means 1e-8, and 0 for kind `spd`
     kernel: KernelSettings = field(default_factory=KernelSettings)
 
     def __post_init__(self) -> None:
@@ -50,20 +42,17 @@ class AlignedDistance(DataDistance):
             _check.real_number("gamma", self.gamma, minimum=0.0)
         if self.kernel.robust:
             raise InputError(
-                "robust=True drops rows of each dataset by itself, and distance "
-                f"{self.name!r} compares row i with row i. Drop the same rows of all datasets "
-                "first."
+                f"robust=True drops rows of each dataset by itself, and distance {self.name!r} "
+                "compares row i with row i. Drop the same rows of all datasets first."
             )
 
     def content(self, dataset: Dataset, seed: int) -> Any:
         """Return what `between` needs of W + γI, (N, N)."""
-        gamma = self.gamma
-        if gamma is None:
-            gamma = 0.0 if dataset.kind == "spd" else GAMMA
+        default = 0.0 if dataset.kind == "spd" else GAMMA
         with one_blas():
             operator = operator_of(dataset, self.kernel)[0]
             W = operator.to_dense()
-            W[np.diag_indices_from(W)] += gamma
+            W[np.diag_indices_from(W)] += default if self.gamma is None else self.gamma
             return self.transform(W, dataset.label, definite=operator.definite)
 
     def objection(self, first: Facts, second: Facts) -> str | None:
@@ -78,10 +67,7 @@ class AlignedDistance(DataDistance):
         return super().objection(first, second)
 
     def transform(self, W: FloatArray, label: str, *, definite: bool) -> Any:
-        """Return what depends on one operator only; here the operator itself.
-
-        If not `definite`, the affinity may have negative eigenvalues beyond rounding.
-        """
+        """Return what depends on one operator only; it may be indefinite if not `definite`."""
         return W
 
     def compare(self, first: DataDescriptor, second: DataDescriptor) -> float:
@@ -123,7 +109,8 @@ class LogEuclidean(AlignedDistance):
     def transform(self, W: FloatArray, label: str, *, definite: bool) -> FloatArray:
         """Return the matrix logarithm, by eigenvectors."""
         eigenvalues, U = eigh(W)
-        _require_positive(eigenvalues, label)
+        if is_singular(eigenvalues):
+            raise _not_positive(eigenvalues[0], label)
         logarithm: FloatArray = (U * np.log(eigenvalues)) @ U.T
         return logarithm
 
@@ -170,7 +157,7 @@ class AffineInvariant(AlignedDistance):
         if failed or is_singular(factor.diagonal() ** 2):  # pivots lie between the eigenvalues
             spectra = [(eigvalsh(operator.content[0]), operator) for operator in (first, second)]
             own, worse = min(spectra, key=lambda found: found[0][0] / found[0][-1])
-            raise _not_positive(float(own[0] * np.exp(worse.content[1])), worse.label)
+            raise _not_positive(own[0] * np.exp(worse.content[1]), worse.label)
         reduced, _ = dsygst((W2 - W1).T, factor, lower=1, overwrite_a=1)
         ratios = eigvalsh(reduced)  # reads the lower half
         # Up to here η leaves nine digits to its logarithm, as it does for points with γ = 1e-8.
@@ -186,17 +173,12 @@ def _shares(operator: DataDescriptor, factor: FloatArray) -> FloatArray:
     """Return the eigenvalues of (W, W₁ + W₂), ascending, (N,); raise if W is singular."""
     W, log_unit = operator.content
     own = eigvalsh(W)
-    _require_positive(own, operator.label, unit=np.exp(log_unit))
+    if is_singular(own):
+        raise _not_positive(own[0] * np.exp(log_unit), operator.label)
     reduced, _ = dsygst(W.T, factor, lower=1)
     # The trace of the sum is 2 N, so no exact share is below this bound.
     shares: FloatArray = np.maximum(eigvalsh(reduced), own[0] / (2.0 * len(W)))
     return shares
-
-
-def _require_positive(eigenvalues: FloatArray, label: str, unit: float = 1.0) -> None:
-    """Raise if an operator is singular up to rounding; eigenvalues ascend."""
-    if is_singular(eigenvalues):
-        raise _not_positive(float(eigenvalues[0] * unit), label)
 
 
 def _not_positive(smallest: float, label: str) -> InputError:
@@ -237,9 +219,7 @@ class SpectralGW(AlignedDistance):
         super().__post_init__()
         _check.one_of("norm", self.norm, _NORMS)
 
-    def transform(
-        self, W: FloatArray, label: str, *, definite: bool
-    ) -> tuple[FloatArray, FloatArray]:
+    def transform(self, W: FloatArray, label: str, *, definite: bool) -> Any:
         """Return eigenvalues, clipped at 0, and eigenvectors."""
         eigenvalues, U = eigh(W)
         if not definite:
@@ -273,11 +253,9 @@ class SpectralGW(AlignedDistance):
         return best
 
     def _upper_bounds(self, powers1: FloatArray, powers2: FloatArray, C: FloatArray) -> FloatArray:
-        """Return upper bounds of the norm of W₁ᵗ - W₂ᵗ for all times, (256,).
-
-        The Frobenius norm bounds the spectral one, and √N times it the nuclear one. Its square
-        is a difference of traces, so the possible cancellation is added.
-        """
+        """Return upper bounds of the norm of W₁ᵗ - W₂ᵗ for all times, (256,)."""
+        # The Frobenius norm bounds the spectral one, and √N times it the nuclear one. Its square
+        # is a difference of traces, so the possible cancellation is added.
         own = (powers1**2).sum(axis=1) + (powers2**2).sum(axis=1)
         cross = np.einsum("ti,ti->t", powers1 @ C**2, powers2)
         rounding = 1e-15 * len(C) * own

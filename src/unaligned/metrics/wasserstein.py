@@ -14,14 +14,7 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..errors import AccuracyWarning, collected, repeat, required, warn
 from ..spectra.signature import Signature
-from .base import (
-    CANCELLED,
-    DataDescriptor,
-    DataDistance,
-    centred,
-    dense_points,
-    squared_distances,
-)
+from .base import CANCELLED, DataDescriptor, DataDistance, centred, dense_points, squared_distances
 
 _SIMPLEX_STEPS = 10_000_000  # POT's default of 100,000 is too few from N=2000 on
 _SINKHORN_STEPS = 10_000
@@ -38,17 +31,16 @@ class Coupling(NamedTuple):
 
 
 def simplex(cost: FloatArray, first: FloatArray, second: FloatArray) -> Coupling:
-    """Return an optimal coupling by POT's network simplex.
+    """Return an optimal coupling, of sum 1, by POT's network simplex.
 
-    `first` and `second` count points. They are scaled to one integer sum, so that no rounding
-    residue of mass is transported to an outlier. The coupling sums to 1 and is optimal up to
-    POT's tolerance, about 1e-15 (N + M) of the largest cost. About O(N³) time at worst, 50 N²
-    bytes.
+    Optimal up to POT's tolerance, about 1e-15 (N + M) of the largest cost. O(N³) time at worst,
+    50 N² bytes.
     """
     from ot import emd
 
     # Costs up to 1e9 are far above the absolute tolerance of POT's simplex.
     unit = 1e9 / (float(np.abs(cost).max()) or 1.0)
+    # Counts of points with one integer sum: no rounding residue is transported to an outlier.
     common = float(np.lcm(int(first.sum()), int(second.sum())))
     masses = (counts * (common / counts.sum()) for counts in (first, second))
     plan, log = emd(*masses, cost * unit, numItermax=_SIMPLEX_STEPS, log=True)
@@ -65,11 +57,9 @@ def optimal_coupling(
 
     .. math:: \sum_i p_i u_i + \sum_j q_j \min_i (C_{ij} - u_i),
 
-    which bounds the duality gap. Where some costs are so large that the tolerance of the simplex
-    hides the others, the gap is large; the simplex then runs again on min(C, c), with c
-    `cap_factor` times the largest cost that the coupling pays. A coupling that pays nothing
-    above c is optimal for C too: it costs the same under both, and no coupling costs less under
-    C than under min(C, c). The time of `simplex`, twice with outliers.
+    which bounds the duality gap. If costs beyond the tolerance of the simplex make the gap large,
+    it runs again on min(C, c), with c `cap_factor` times the largest cost that the coupling pays.
+    A coupling that pays nothing above c is optimal for C too, as min(C, c) ≤ C.
     """
     best = found = simplex(cost, first, second)
     smallest = gap = _relative_gap(cost, found, first, second)
@@ -84,10 +74,8 @@ def optimal_coupling(
         if gap < smallest:
             best, smallest = found, gap
     if best.complaint is None and smallest > 1e-8:
-        reason = (
-            f"with costs of up to {cost.max():.1g} it may be off by {smallest:.1g} of the cost"
-        )
-        return best._replace(complaint=reason)
+        off = f"it may be off by {smallest:.1g} of the cost"
+        return best._replace(complaint=f"with costs of up to {cost.max():.1g} {off}")
     return best
 
 
@@ -103,12 +91,9 @@ def _relative_gap(
 
 
 def sorted_cost(x: FloatArray, y: FloatArray) -> float:
-    """Return the least mean squared difference over couplings of two sets of numbers.
-
-    Mass is counted in integers, M per point of x and N per point of y: sums of 1/N and 1/M would
-    leave rounding residues that are transported to an outlier. O(N log N) time.
-    """
+    """Return the least mean squared difference over couplings of two sets of numbers."""
     n, m = len(x), len(y)
+    # Masses are integers, M per point of x and N per point of y, which leave no residue.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     starts = edges[:-1]
     gaps = np.sort(x)[starts // m] - np.sort(y)[starts // n]
@@ -233,8 +218,8 @@ class Wasserstein(TransportDistance):
         strength = self.epsilon * float(cost.mean())
         if strength == 0:
             return 0.0  # all points are equal
-        own = (_entropic_cost(squared_distances(z, z), strength) for z in (x, y))
-        return _entropic_cost(cost, strength) - 0.5 * sum(own)
+        own = sum(_entropic_cost(squared_distances(z, z), strength) for z in (x, y))
+        return _entropic_cost(cost, strength) - 0.5 * own
 
     def _sliced(self, x: FloatArray, y: FloatArray, seed: int) -> float:
         from ot.sliced import sliced_wasserstein_distance
@@ -315,8 +300,7 @@ class Frechet(DataDistance):
             step = max(_QR_ROWS, 4 * d)
             R: FloatArray = np.empty((0, d))
             for start in range(0, n, step):
-                block = factor[start : start + step]
-                stacked = np.concatenate([R, block]) if R.size else block
+                stacked = np.concatenate([R, factor[start : start + step]])
                 R = np.asarray(np.linalg.qr(stacked, mode="r"))
             factor = R
         return mean, factor / np.sqrt(n - 1.0)
@@ -338,7 +322,6 @@ class Frechet(DataDistance):
     def between(self, first: DataDescriptor, second: DataDescriptor) -> float:
         """Return the squared distance of the two Gaussians."""
         (mean1, F1), (mean2, F2) = first.content, second.content
-        shift = mean1 - mean2
         total = float(np.vdot(F1, F1) + np.vdot(F2, F2))
         product = F1 @ F2.T
         trace = total - 2.0 * float(np.linalg.svd(product, compute_uv=False).sum())
@@ -350,4 +333,4 @@ class Frechet(DataDistance):
             U, _, Vt = np.linalg.svd(product, full_matrices=False)
             gap = F1 - U @ (Vt @ F2)
             trace = float(np.vdot(gap, gap))
-        return float(shift @ shift) + trace
+        return float((mean1 - mean2) @ (mean1 - mean2)) + trace
