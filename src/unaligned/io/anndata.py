@@ -28,9 +28,7 @@ def contents(tree: Tree) -> Contents:
         elif _is_matrix(key):
             items[key] = tree.item(key)
     if not items:
-        raise FileError(
-            "The file has neither X nor layers or obsm; it does not look like an AnnData file."
-        )
+        raise FileError("The file has neither X nor layers or obsm; it is no AnnData file.")
     for key, item in items.items():
         # The axes of an embedding have no names.
         table = {"X": "var", "layers": "var", "raw": "raw/var"}.get(key.partition("/")[0])
@@ -85,14 +83,12 @@ def _sparse_item(tree: Tree, key: str) -> Item:
 
 
 def _is_csr(tree: Tree, key: str, shape: tuple[int, int]) -> bool:
-    """Return whether a sparse matrix is CSR, which the number of pointers usually decides.
-
-    The attribute is read only for a square matrix: libhdf5 loops forever over some damaged texts.
-    """
+    """Return whether a sparse matrix is CSR, which the number of pointers usually decides."""
     n_pointers = tree.nodes[f"{key}/indptr"].shape
     fits = [n_pointers == (side + 1,) for side in shape]
     if fits[0] != fits[1]:
         return fits[0]
+    # Read only for a square matrix: libhdf5 loops forever over some damaged texts.
     named = tree.attribute(key, "encoding-type") or tree.attribute(key, "h5sparse_format") or ""
     kind = (named.decode() if isinstance(named, bytes) else str(named))[:3]
     if kind not in ("csr", "csc") or not fits[0]:
@@ -107,19 +103,11 @@ def _require_pointers(tree: Tree, key: str, shape: tuple[int, int], n_slices: in
     """Raise where the pointers of a sparse matrix do not fit its shape and its values."""
     pointers = tree.values(f"{key}/indptr")
     lengths = [tree.nodes[f"{key}/{part}"].shape for part in ("data", "indices")]
-    good = (
-        min(shape) >= 0
-        and pointers.shape == (n_slices + 1,)
-        and pointers.dtype.kind in "iu"
-        and pointers[0] == 0
-        and bool(np.all(pointers[1:] >= pointers[:-1]))
-        and lengths[0] == lengths[1] == (int(pointers[-1]),)
-    )
-    if not good:
-        raise FileError(
-            f"The sparse matrix {key!r} is damaged: data, indices and indptr do not fit its "
-            f"shape {shape}."
-        )
+    fits = min(shape) >= 0 and pointers.shape == (n_slices + 1,) and pointers.dtype.kind in "iu"
+    ascends = fits and pointers[0] == 0 and bool(np.all(pointers[1:] >= pointers[:-1]))
+    if not ascends or not lengths[0] == lengths[1] == (int(pointers[-1]),):
+        reason = f"data, indices and indptr do not fit its shape {shape}"
+        raise FileError(f"The sparse matrix {key!r} is damaged: {reason}.")
 
 
 def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:

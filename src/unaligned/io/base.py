@@ -133,9 +133,12 @@ class Contents:
     default: str | None = None
 
     @staticmethod
-    def single(values: Any, labels: npt.NDArray[Any] | None = None, **names: Names) -> Contents:
-        """Return the contents of a file with one array in memory; `names` of columns and rows."""
-        item = Item(tuple(values.shape), str(values.dtype), lambda: values, **names)
+    def single(
+        values: Any, labels: Any = None, *, columns: Names = None, rows: Names = None
+    ) -> Contents:
+        """Return the contents of a file with one array, already in memory."""
+        shape, dtype = tuple(values.shape), str(values.dtype)
+        item = Item(shape, dtype, lambda: values, columns=columns, rows=rows)
         return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
 
     def select(self, key: str | None) -> tuple[str, Item]:

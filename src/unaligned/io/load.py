@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,8 @@ from ..rows.transforms import choose_rows
 from .base import Contents, Item, ReadOptions, Request, disk_size, listing, natural_key, text_of
 from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
 
-__all__ = ["load", "load_all"]
+# The name of a group of rows, which rows (None: all of them), and its metadata.
+_Group: TypeAlias = tuple[str | None, npt.NDArray[np.bool_] | None, dict[str, Any]]
 
 
 def load(
@@ -184,37 +185,26 @@ def _datasets(
         tables = contents.tables()
         if place.key is not None or contents.default is not None or not tables:
             tables = dict([contents.select(place.key)])
-        groups = [_Group(None, None, {})]
+        groups: list[_Group] = [(None, None, {})]
         if settings.group_by is not None:
             labels = contents.labels(settings.group_by)
             groups = _split_groups(labels, settings.group_by)
-            fitting = {key: item for key, item in tables.items() if item.shape[0] == labels.size}
-            if not fitting:
+            arrays = listing(tables)
+            tables = {key: item for key, item in tables.items() if item.shape[0] == labels.size}
+            if not tables:
                 raise FileError(
                     f"group_by={settings.group_by!r} has {labels.size} labels, and no array has "
-                    f"as many rows: {listing(tables)}."
+                    f"as many rows: {arrays}."
                 )
-            tables = fitting
         request.require_memory(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
             values, names = _values(request, item), _feature_names(request, item)
             part = key if len(tables) > 1 or place.key is not None else None
-            for group in groups:
-                yield Dataset(
-                    values if group.mask is None else choose_rows(values, group.mask),
-                    name=joined(file_name, part, group.name),
-                    feature_names=names,
-                    metadata=_metadata(request, key, {**group.metadata, **known}),
-                    **rest,
-                )
-
-
-class _Group(NamedTuple):
-    """Rows with the same label; all rows where there are no labels."""
-
-    name: str | None
-    mask: npt.NDArray[np.bool_] | None
-    metadata: dict[str, Any]
+            for label, mask, tags in groups:
+                own = values if mask is None else choose_rows(values, mask)
+                name, metadata = joined(file_name, part, label), {**tags, **known}
+                metadata = _metadata(request, key, metadata)
+                yield Dataset(own, name=name, feature_names=names, metadata=metadata, **rest)
 
 
 def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
@@ -238,7 +228,7 @@ def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
     if all(number.fullmatch(name) for name in names):
         numbers = {name: float(name) for name in names}
         tags = {name: int(x) if x.is_integer() else x for name, x in numbers.items()}
-    return [_Group(name, texts == name, {group_by: tag}) for name, tag in tags.items()]
+    return [(name, texts == name, {group_by: tag}) for name, tag in tags.items()]
 
 
 def _values(request: Request, item: Item) -> Any:
@@ -269,13 +259,13 @@ def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
             names = None if read is None else column_names(read())
             if names is not None and len(names) != n_columns:
                 raise FileError(f"{counted(len(names), 'name')} for {n_columns} columns.")
+            return names
     except FileError as error:  # not fatal: most distances do without names
         warn(f"{error} The columns stay without names.", DataWarning)
         return None
-    return names
 
 
 def _metadata(request: Request, key: str, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of a dataset, followed by its origin; the former wins."""
-    origin = {"path": os.fspath(request.path), **({"key": key} if key else {})}
+    origin = {"path": os.fspath(request.path)} | ({"key": key} if key else {})
     return {**known, **origin, **known}

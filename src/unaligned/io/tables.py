@@ -7,7 +7,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -200,21 +200,15 @@ def _first_rows(data: bytes, separator: str) -> _FirstRows:
     """Return the first rows that are not blank; a quoted field may contain line breaks."""
     rows: list[list[str]] = []
     places: list[tuple[int, int]] = []
-    place = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal place
-        for line in io.BytesIO(data):
-            place += len(line)
-            yield line.decode()
-
-    reader = csv.reader(lines(), delimiter=separator)
+    file = io.BytesIO(data)
+    lines = (line.decode() for line in iter(file.readline, b""))
+    reader = csv.reader(lines, delimiter=separator)
     with suppress(csv.Error, StopIteration):  # a field longer than csv allows: an open quote
         while len(rows) < 2:
-            start, row = place, next(reader)
+            start, row = file.tell(), next(reader)
             if separator.join(row).strip():
                 rows.append(row)
-                places.append((start, place))
+                places.append((start, file.tell()))
     return _FirstRows(separator, rows or [[]], *(places or [(0, len(data))])[0])
 
 
@@ -257,7 +251,6 @@ def _is_number(text: str) -> bool:
 
 def _require_equal_lengths(body: bytes, separator: str, n_columns: int, n_before: int) -> None:
     """Raise for rows of another length, which pandas would fill or shift silently."""
-    lengths: Iterable[tuple[int, int]]
     if b'"' in body:
         reader = csv.reader(io.StringIO(body.decode(), newline=""), delimiter=separator)
         lengths = ((reader.line_num, len(row)) for row in reader if any(row))
@@ -272,9 +265,8 @@ def _require_equal_lengths(body: bytes, separator: str, n_columns: int, n_before
             )
 
 
-def _parse(
-    body: bytes, first: _FirstRows, names: list[str] | None, n_columns: int
-) -> pd.DataFrame:
+def _parse(body: bytes, first: _FirstRows, names: list[str] | None, n_columns: int) -> Any:
+    """Return the rows of a text table as a data frame."""
     import pandas as pd
 
     if not body.strip():
