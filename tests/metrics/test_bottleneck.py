@@ -12,7 +12,6 @@ from unaligned.metrics.bottleneck import (
     BottleneckH2,
     Diagram,
     collapsed_bars,
-    distance_matrix,
     farthest_points,
     pairwise,
     rips_bars,
@@ -58,7 +57,7 @@ class TestBottleneck:
 
     def test_distance_matrices_give_the_same_value(self, name, seed):
         a, b = clouds(seed)
-        D = ua.Dataset(distance_matrix(ua.Dataset(a)), kind="distances")
+        D = ua.Dataset(pairwise(a, a), kind="distances")
         assert ua.distance(D, b, name) == ua.distance(a, b, name)
 
     @pytest.mark.parametrize("kind", ["points", "distances"])
@@ -181,10 +180,10 @@ def test_missing_package_names_the_extra(monkeypatch, name, package):
     ("name", "package"), [("bottleneck-h0", "gudhi"), ("bottleneck-h2", "ripser")]
 )
 def test_missing_package_raises_before_distances_are_computed(monkeypatch, name, package):
-    def never(dataset):
+    def never(first, second):
         raise AssertionError("the distances were computed first")
 
-    monkeypatch.setattr(bottleneck, "distance_matrix", never)
+    monkeypatch.setattr(bottleneck, "pairwise", never)
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(MissingExtraError, match=package):
         ua.distance(np.eye(3), 2.0 * np.eye(3), name)

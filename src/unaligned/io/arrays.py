@@ -128,12 +128,12 @@ def _open_tensor(path: Path, key: str) -> Iterator[Any]:
 def read_safetensors(request: Request) -> Contents:
     """Return the tensors of a `.safetensors`."""
     with _tensor_file(request.path) as file:
-        slices = [(key, file.get_slice(key)) for key in list(file.keys())]
-        found = [(key, tuple(part.get_shape()), str(part.get_dtype())) for key, part in slices]
-    return Contents({key: _tensor_item(request, key, shape, kind) for key, shape, kind in found})
+        slices = {key: file.get_slice(key) for key in list(file.keys())}
+        return Contents({key: _tensor_item(request, key, part) for key, part in slices.items()})
 
 
-def _tensor_item(request: Request, key: str, shape: tuple[int, ...], kind: str) -> Item:
+def _tensor_item(request: Request, key: str, part: Any) -> Item:
+    shape, kind = tuple(part.get_shape()), str(part.get_dtype())
     sizes = {f"{letter}{8 * size}": size for letter in "UIF" for size in (1, 2, 4, 8)}
     sizes["BOOL"] = 1
     is_known = kind in sizes

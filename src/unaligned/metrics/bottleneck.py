@@ -31,12 +31,6 @@ def pairwise(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(squared_distances(first, second)))
 
 
-def distance_matrix(dataset: Dataset) -> FloatArray:
-    """Return the N×N distances of a dataset of kind `points` or `distances`."""
-    values = dense_points(dataset)
-    return pairwise(values, values) if dataset.kind == "points" else values
-
-
 def rips_bars(distances: FloatArray, dimension: int, distance: str) -> FloatArray:
     """Return the Vietoris-Rips bars of one dimension of a distance matrix, by ripser."""
     first, second = np.triu_indices(len(distances), 1)
@@ -160,13 +154,11 @@ class Bottleneck(Distance):
         """Return the diagram of one dataset."""
         for package in self.packages:  # before the long work
             optional(package, self.name)
-        radius = 0.0
+        values, radius = dense_points(dataset), 0.0
         if self.n_landmarks is not None and self.n_landmarks < dataset.n_samples:
             rows, radius = farthest_points(dataset, self.n_landmarks)
-            values = dense_points(dataset)[rows]
-            distances = pairwise(values, values) if dataset.kind == "points" else values[:, rows]
-        else:
-            distances = distance_matrix(dataset)
+            values = values[rows] if dataset.kind == "points" else values[np.ix_(rows, rows)]
+        distances = pairwise(values, values) if dataset.kind == "points" else values
         # Diagrams of diameters move by at most 2 d_GH ≤ 2 radius (Chazal et al., 2014). Distances
         # by matrix products have a relative error of up to 1e-9.
         error = 2.0 * radius + 1e-9 * float(distances.max())

@@ -99,8 +99,8 @@ class GeometryScore(Distance):
         is_matrix = dataset.kind == "distances"
         if not np.ptp(values, axis=0).any():
             raise DegenerateDataError(
-                f"{dataset.label} has {n} points that are all equal, and distance "
-                f"{self.name!r} needs a largest distance above 0. Leave the dataset out."
+                f"{dataset.label} has {n} points that are all equal, and distance {self.name!r} "
+                "needs a largest distance above 0. Leave the dataset out."
             )
         # With many features, looking distances up is faster than computing them in every round.
         many = values.shape[1] > FEW_FEATURES
@@ -144,9 +144,7 @@ def relative_living_times(bars: FloatArray, alpha_max: float, i_max: int) -> Flo
     return np.asarray(times[:i_max] / alpha_max)
 
 
-def _sum_of_living_times(
-    shared: tuple[FloatArray, bool, float, int], draws: IndexArray
-) -> FloatArray:
+def _sum_of_living_times(shared: Any, draws: IndexArray) -> FloatArray:
     """Return the sum of the relative living times over these draws of landmarks, (i_max,)."""
     values, is_matrix, gamma, i_max = shared
     total = np.zeros(i_max)

@@ -101,17 +101,11 @@ class MTD(Distance):
 
 
 def cross_barcode_length(P: FloatArray, Q: FloatArray) -> float:
-    """Return the sum of the lengths of the H1 bars of the cross-barcode of (P, Q).
-
-    Q is one simplex from the start, so it acts as a point in H1: all edges from p to Q are
-    equivalent, and the triangle of p, p' and Q closes at the smallest
-    max(d(p, p'), d(p, q), d(p', q)). The q that attain these values, usually a quarter, give the
-    same barcode to the last bit. P comes first in the matrix: ripser takes five times longer in
-    the other order.
-    """
+    """Return the sum of the lengths of the H1 bars of the cross-barcode of (P, Q)."""
     within, across = pairwise(P, P), pairwise(P, Q)
     across = across[:, _deciding_columns(within, across)]
     n, m = across.shape
+    # P comes first: ripser takes five times longer in the other order.
     distances = np.zeros((n + m, n + m))
     distances[:n, :n], distances[:n, n:], distances[n:, :n] = within, across, across.T
     bars = rips_bars(distances, 1, MTD.name)
@@ -119,7 +113,11 @@ def cross_barcode_length(P: FloatArray, Q: FloatArray) -> float:
 
 
 def _deciding_columns(within: FloatArray, across: FloatArray) -> IndexArray:
-    """Return the columns of `across` that determine H1 of the cross-barcode."""
+    """Return the columns of `across` that determine H1 of the cross-barcode, usually a quarter.
+
+    Q is one simplex from the start, so it acts as a point in H1, and the triangle of p, p' and Q
+    closes at the smallest max(d(p, p'), d(p, q), d(p', q)). The q that attain these suffice.
+    """
     apex = int(across.max(axis=0).argmin())
     top = across[:, apex].max()  # beyond, all points are joined to the apex and H1 is 0
     chosen = np.unique(np.append(across.argmin(axis=1), apex))

@@ -37,9 +37,8 @@ class CallableDistance(Distance):
         """Return the value of the function as a float."""
         value = self.function(first, second)
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "biuf" or np.isnan(value):
-            raise NumericalError(
-                f"The distance function returned {value!r}; it must return one number."
-            )
+            rule = "it must return one number"
+            raise NumericalError(f"The distance function returned {value!r}; {rule}.")
         return float(np.asarray(value).item())
 
 
@@ -130,10 +129,8 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
     """Return the distance of this name with these options."""
     if isinstance(distance, Distance):
         if options:
-            raise InputError(
-                f"options {sorted(options)} cannot be combined with a distance object, which has "
-                "its own settings. Give the distance by name."
-            )
+            own = "a distance object, which has its own settings. Give the distance by name"
+            raise InputError(f"options {sorted(options)} cannot be combined with {own}.")
         return distance
     if isinstance(distance, type) and issubclass(distance, Distance):
         return distance.from_options(dict(options))

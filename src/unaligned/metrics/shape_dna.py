@@ -84,7 +84,7 @@ class ShapeDNA(SpectralDistance):
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
         """Choose K for the whole collection: 50, or the smallest N."""
-        given = [d for d in datasets if isinstance(d, Signature)]
+        given = any(isinstance(d, Signature) for d in datasets)
         if given and self.laplacian == "robust":
             raise InputError(
                 "laplacian='robust' needs the data, and a Signature was given. Give the points, "
@@ -94,10 +94,8 @@ class ShapeDNA(SpectralDistance):
             return super().fit(datasets)
         smallest = min(datasets, key=lambda dataset: dataset.n_samples)
         if smallest.n_samples < 3:
-            raise InputError(
-                f"'shape-dna' needs at least 3 samples; dataset {smallest.name!r} has "
-                f"{smallest.n_samples}. Leave it out."
-            )
+            found = f"dataset {smallest.name!r} has {smallest.n_samples}"
+            raise InputError(f"'shape-dna' needs at least 3 samples; {found}. Leave it out.")
         k = min(_N_VALUES, smallest.n_samples)
         return replace(self, settings=replace(self.settings, n_eigenvalues=k))
 
