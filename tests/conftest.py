@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from unaligned.engine import progress
+from unaligned.engine import base as engine
 
 DATA = Path(os.environ.get("UNALIGNED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -59,11 +59,11 @@ def shown_tasks(monkeypatch):
     """The description and the total of every bar that is shown; rich draws none into a file."""
     shown = []
 
-    class Noted(progress.Task):
+    class Noted(engine.Task):
         def __init__(self, description, total, bars=None):
             if bars is not None:
                 shown.append((description, total))
             super().__init__(description, total, bars)
 
-    monkeypatch.setattr(progress, "Task", Noted)
+    monkeypatch.setattr(engine, "Task", Noted)
     return shown

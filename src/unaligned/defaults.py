@@ -14,3 +14,6 @@ BANDWIDTH_FACTOR = 2.0  # σ² = factor · median(d²), as the authors' code has
 # (8 r bytes each) in memory costs more than recomputing them in each pass.
 STREAM_ROWS = 50_000
 LAZY_BYTES = 1 << 28  # rows of a file or a Dask array are read whole up to 256 MiB
+
+# Matrices of up to this many rows (32 MB) are taken to fit, and the available memory is not read.
+SMALL_ROWS = 2000

@@ -7,7 +7,7 @@ import pytest
 import unaligned as ua
 from unaligned import defaults
 from unaligned.data.shapes import torus2, torus_angles
-from unaligned.engine.progress import Progress
+from unaligned.engine.base import Progress
 from unaligned.errors import InputTypeError
 from unaligned.spectra.landmarks import streamed as _stream
 

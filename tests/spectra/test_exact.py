@@ -103,7 +103,7 @@ def test_more_rows_than_fit_into_memory_raise_before_reading(monkeypatch):
 
 
 def test_rows_that_fit_do_not_raise(monkeypatch):
-    monkeypatch.setattr(exact, "available_memory", lambda: 16 * 300**2)
-    Exact().require_memory(300)
-    with pytest.raises(InputError, match=r"solver='exact' needs .* for the matrix of 301 rows"):
-        Exact().require_memory(301)
+    monkeypatch.setattr(exact, "available_memory", lambda: 16 * 3000**2)
+    Exact().require_memory(3000)
+    with pytest.raises(InputError, match=r"solver='exact' needs .* for the matrix of 3001 rows"):
+        Exact().require_memory(3001)

@@ -7,8 +7,9 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any, TypeAlias, TypeVar
 
 from ..errors import InputError, InputTypeError
+from .base import CURRENT, Progress, advancing
 from .base import Engine as Engine
-from .base import advancing
+from .base import Task as Task
 from .base import check_stop as check_stop
 from .base import interruptible as interruptible
 from .blas import available_cores as available_cores
@@ -16,8 +17,6 @@ from .blas import blas_libraries as blas_libraries
 from .blas import limited_blas as limited_blas
 from .blas import one_blas as one_blas
 from .blas import resolve_jobs as resolve_jobs
-from .progress import CURRENT, Progress
-from .progress import Task as Task
 from .threads import Threads as Threads
 
 EngineLike: TypeAlias = Any  # None, "processes", a dask.distributed.Client, an address
@@ -33,12 +32,6 @@ def resolve_engine(
     """Yield the engine that the arguments of `compare` describe, and close it afterwards.
 
     A client given by the user stays open. One Ctrl-C ends the block (see `interruptible`).
-
-    Examples
-    --------
-    >>> with resolve_engine(n_jobs=2) as engine:
-    ...     list(engine.map(pow, [1, 2, 3], shared=2))
-    [2, 4, 8]
     """
     opened = _open(engine, n_jobs, Progress(progress))
     try:
@@ -57,7 +50,9 @@ def _open(engine: EngineLike, n_jobs: int | None, progress: Progress) -> Engine:
 
         return Processes(available_cores() if n_jobs is None else jobs, progress)
     is_address = isinstance(engine, str) and ":" in engine
-    if not is_address and not _is_client(engine):
+    # Tells a Dask client without importing Dask.
+    classes = [(c.__module__.partition(".")[0], c.__name__) for c in type(engine).__mro__]
+    if not is_address and ("distributed", "Client") not in classes:
         kind = InputError if isinstance(engine, str) else InputTypeError
         raise kind(
             f"engine={engine!r} must be None (threads), 'processes', a dask.distributed.Client, "
@@ -73,14 +68,6 @@ def _open(engine: EngineLike, n_jobs: int | None, progress: Progress) -> Engine:
     return Cluster(engine, progress)
 
 
-def _is_client(engine: Any) -> bool:
-    """Whether this is a Dask client, without importing Dask."""
-    return any(
-        cls.__module__.partition(".")[0] == "distributed" and cls.__name__ == "Client"
-        for cls in type(engine).__mro__
-    )
-
-
 def run(
     function: Callable[[Item], Result],
     items: Sequence[Item],
@@ -89,13 +76,7 @@ def run(
     progress: bool | None = None,
     description: str = "",
 ) -> list[Result]:
-    """Return `[function(item) for item in items]`, computed on `n_jobs` threads.
-
-    Examples
-    --------
-    >>> run(abs, [-1, -2], n_jobs=2)
-    [1, 2]
-    """
+    """Return `[function(item) for item in items]`, computed on `n_jobs` threads."""
     with resolve_engine(None, n_jobs, progress) as engine:
         return collect(engine, lambda _, item: function(item), items, description=description)
 
@@ -120,13 +101,7 @@ def collect(
 
 
 def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]:
-    """Yield the items, checking for Ctrl-C, with a bar if the task around has one.
-
-    Examples
-    --------
-    >>> list(steps("abc", 3, "rounds"))
-    ['a', 'b', 'c']
-    """
+    """Yield the items, checking for Ctrl-C, with a bar if the task around has one."""
     progress = CURRENT.get()
     hidden = nullcontext(Task(description, total))
     bar = hidden if progress is None else progress.task(description, total, unit=description)

@@ -1,9 +1,10 @@
-"""Engine: one function over many items, in order, wherever the work runs."""
+"""Engine: one function over many items, in order, with progress bars, ended by one Ctrl-C."""
 
 from __future__ import annotations
 
 import functools
 import signal
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -11,13 +12,18 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from ..errors import InputError, Note, collected, repeat
-from .progress import Progress
+from ..errors import InputError, InputTypeError, Note, collected, repeat
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 Result = TypeVar("Result")
 Job = Callable[[Any, Any], Result]  # of the shared value and one item
+
+# The progress of the task that this thread works on, for the loops inside of it.
+CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 class StopFlag:
@@ -51,9 +57,8 @@ def stopped_by(flag: StopFlag) -> Iterator[None]:
 def interruptible() -> Iterator[None]:
     """Let one Ctrl-C end the block, even if its KeyboardInterrupt is swallowed.
 
-    Python drops an exception raised in a ctypes callback, such as those of Numba's compiler. The
-    handler installed here also sets a flag, so that the next `check_stop` raises again. A handler
-    of the user's own is left alone.
+    Python drops exceptions raised in ctypes callbacks (Numba's compiler has some), so the handler
+    installed here also sets a flag for the next `check_stop`. A user's own handler stays.
     """
     in_main = threading.current_thread() is threading.main_thread()
     usual = signal.default_int_handler
@@ -75,23 +80,90 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
 
 
+class Task:
+    """A counter of finished steps, with a bar if it is shown; call it to advance."""
+
+    def __init__(self, description: str, total: int, bars: RichProgress | None = None) -> None:
+        self.done, self._lock, self._bars = 0, threading.Lock(), bars
+        self._row: Any = None if bars is None else bars.add_task(description, total=total)
+
+    def __call__(self, amount: int = 1) -> None:
+        """Add to the number of finished steps; thread-safe."""
+        with self._lock:
+            self.done += amount
+        if self._bars is not None:
+            self._bars.update(self._row, completed=self.done)
+
+    def hide(self) -> None:
+        """Remove the bar."""
+        if self._bars is not None:
+            self._bars.remove_task(self._row)
+
+
+class Progress:
+    """Bars on stderr, one per task; None shows them on a terminal, for tasks of several steps."""
+
+    def __init__(self, wanted: bool | None = None) -> None:
+        if wanted is not None and not isinstance(wanted, bool):
+            raise InputTypeError(f"progress={wanted!r} must be True, False or None.")
+        self.wanted, self._n_tasks = wanted, 0
+        self._lock = threading.Lock()
+        self._bars: RichProgress | None = None
+
+    @contextmanager
+    def task(self, description: str, total: int, *, unit: str = "") -> Iterator[Task]:
+        """Show the progress of a task; the message of Ctrl-C says how much is done."""
+        visible = self.wanted if self.wanted is not None else total > 1 and sys.stderr.isatty()
+        task = Task(description, total, self._display() if visible else None)
+        with self._lock:
+            self._n_tasks += 1
+        token = None if CURRENT.get() is self else CURRENT.set(self)
+        try:
+            yield task
+        except KeyboardInterrupt as error:
+            if total == 1 and error.args:  # the message of a task inside of this one
+                raise
+            done = f"{task.done} of {total} {unit}".rstrip()
+            message = f"Stopped by Ctrl-C while {description}: {done} done."
+            raise KeyboardInterrupt(message) from None
+        finally:
+            if token is not None:
+                CURRENT.reset(token)
+            with self._lock:
+                self._n_tasks -= 1
+            if self._n_tasks:  # part of another task
+                task.hide()
+
+    def close(self) -> None:
+        """Remove all bars."""
+        with self._lock:
+            if self._bars is not None:
+                self._bars.stop()
+            self._bars = None
+
+    def _display(self) -> RichProgress:
+        """Return the display, started with the first bar: there can be only one at a time."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        with self._lock:
+            if self._bars is None:
+                columns: list[Any] = ["{task.description}", BarColumn(), MofNCompleteColumn()]
+                console = Console(stderr=True)
+                self._bars = RichProgress(*columns, TimeRemainingColumn(), console=console)
+                self._bars.start()
+            return self._bars
+
+
 class Engine(ABC):
-    """Where work runs.
+    """Where work runs, `n_workers` jobs at a time.
 
     A job is a function of two arguments: a value that all jobs share, sent once per worker, and
     one item, sent with its job.
-
-    Attributes
-    ----------
-    n_workers
-        Number of jobs that run at a time.
-    remote
-        Whether jobs run outside of this process, so that their data must be sent.
-    progress
-        The progress bars.
     """
 
-    remote: ClassVar[bool] = False
+    remote: ClassVar[bool] = False  # whether jobs run outside of this process
 
     def __init__(self, n_workers: int, progress: Progress | None = None) -> None:
         self.n_workers = n_workers
@@ -124,8 +196,8 @@ class Engine(ABC):
         items: Iterable[Any],
         combine: Callable[[Result, Result], Result],
         *,
-        shared: Any = None,
-        advance: Callable[[], object] | None = None,
+        shared: Any,
+        advance: Callable[[], object],
     ) -> Result:
         """Return the results of `map` combined into one, on the workers if they are remote.
 
@@ -140,11 +212,10 @@ class Engine(ABC):
         self.progress.close()
 
 
-def advancing(results: Iterable[Result], advance: Callable[[], object] | None) -> Iterator[Result]:
+def advancing(results: Iterable[Result], advance: Callable[[], object]) -> Iterator[Result]:
     """Yield the results, calling `advance` for each."""
     for result in results:
-        if advance is not None:
-            advance()
+        advance()
         yield result
 
 
@@ -176,19 +247,18 @@ def in_order(
     because the results before it are of no use any more. `wait` is that of the futures' kind.
     """
     pending: deque[Any] = deque()
+
+    def next_one() -> Any:
+        while not pending[0].done():
+            for future in pending:
+                if future.done() and future.exception() is not None:
+                    return future
+            wait([f for f in pending if not f.done()], return_when=FIRST_COMPLETED)
+        return pending.popleft()
+
     for item in items:
         pending.append(submit(item))
         while len(pending) >= limit():
-            yield _next(pending, wait)
+            yield next_one()
     while pending:
-        yield _next(pending, wait)
-
-
-def _next(pending: deque[Any], wait: Callable[..., Any]) -> Any:
-    """Remove and return the first future once it is done, or return a later one that failed."""
-    while not pending[0].done():
-        for future in pending:
-            if future.done() and future.exception() is not None:
-                return future
-        wait([f for f in pending if not f.done()], return_when=FIRST_COMPLETED)
-    return pending.popleft()
+        yield next_one()

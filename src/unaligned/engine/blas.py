@@ -58,9 +58,8 @@ def _set_threads(library: Any, number: int) -> None:
 class _Limits:
     """All active limits, each the number of threads, whether it holds for NumPy, and its thread.
 
-    The smallest one counts, and none raises a library above its original number of threads.
-    When the last limit of a library ends, the original number is restored, whichever thread set
-    the first limit.
+    The smallest one counts, and none raises a library above its original number of threads,
+    which is restored when its last limit ends, whichever thread set the first.
     """
 
     def __init__(self) -> None:
@@ -127,12 +126,6 @@ def limited_blas(n_threads: int) -> AbstractContextManager[None]:
 
     Limits of several threads may overlap. (`threadpoolctl.threadpool_limits` restores the number
     it found, so the later of two overlapping limits would be left behind.)
-
-    Examples
-    --------
-    >>> with limited_blas(1):
-    ...     max((library.num_threads for library in blas_libraries()), default=1)
-    1
     """
     return _limited(n_threads, True)
 

@@ -21,24 +21,25 @@ from ..errors import (
     repeat,
     required,
 )
-from .base import Engine, Job, Result, check_stop, in_order, pickling_error, with_warnings
+from .base import (
+    Engine,
+    Job,
+    Progress,
+    Result,
+    check_stop,
+    in_order,
+    pickling_error,
+    with_warnings,
+)
 from .blas import limited_blas
-from .progress import Progress
 
 
 class Cluster(Engine):
     """Jobs on the workers of a Dask cluster, which repeats the jobs of a lost worker.
 
     Data stays with the scheduler until its job is done (nothing is scattered to a single
-    worker), so losing a worker costs only time.
-
-    Parameters
-    ----------
-    client
-        A `dask.distributed.Client`, or the address of a scheduler. A client opened here is
-        closed again.
-    progress
-        The progress bars.
+    worker), so losing a worker costs only time. A client opened here, from the address of a
+    scheduler, is closed again.
     """
 
     remote: ClassVar[bool] = True
@@ -65,8 +66,8 @@ class Cluster(Engine):
         items: Iterable[Any],
         combine: Callable[[Result, Result], Result],
         *,
-        shared: Any = None,
-        advance: Callable[[], object] | None = None,
+        shared: Any,
+        advance: Callable[[], object],
     ) -> Result:
         """Return the results combined into one on the workers; only that one is fetched."""
         parts: list[Any] = []
@@ -77,8 +78,7 @@ class Cluster(Engine):
                 parts.append(future)
                 if len(parts) == 8:  # few enough to fit into the memory of a worker
                     parts = [submit(_combine, combine, parts)]
-                if advance is not None:
-                    advance()
+                advance()
             total, warnings = _result(submit(_combine, combine, parts))
         repeat(warnings, set())
         return total  # type: ignore[no-any-return]
@@ -156,14 +156,10 @@ def _identity(shared: Any) -> Any:
     return shared
 
 
-def _combine(
-    combine: Callable[[Any, Any], Any], parts: list[tuple[Any, list[Note]]]
-) -> tuple[Any, list[Note]]:
-    """Combine results and their warnings on a worker.
-
-    The first is copied: `combine` may modify it, and the worker may need it again.
-    """
+def _combine(combine: Callable[[Any, Any], Any], parts: list[Any]) -> tuple[Any, list[Note]]:
+    """Combine results and their warnings on a worker."""
     results, warnings = zip(*parts, strict=True)
+    # The first is copied: `combine` may modify it, and the worker may need it again.
     total = functools.reduce(combine, results[1:], copy.deepcopy(results[0]))
     return total, [warning for some in warnings for warning in some]
 

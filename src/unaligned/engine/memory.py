@@ -55,15 +55,7 @@ def fits_into_memory(n_bytes: int) -> bool:
 
 
 def storage_for(n_samples: int, memory_limit: int | None) -> str:
-    """Return `dense` if 8 N² bytes fit into `memory_limit`, else `tiled`.
-
-    Without a limit, a quarter of the available memory is the limit.
-
-    Examples
-    --------
-    >>> storage_for(1000, memory_limit=8_000_000), storage_for(1001, memory_limit=8_000_000)
-    ('dense', 'tiled')
-    """
+    """Return `dense` if 8 N² bytes fit into `memory_limit` (default: memory / 4), else `tiled`."""
     n_bytes = 8 * n_samples * n_samples
     fits = fits_into_memory(n_bytes) if memory_limit is None else n_bytes <= memory_limit
     return "dense" if fits else "tiled"

@@ -18,14 +18,6 @@ from ..errors import EngineError, Note
 from .base import Engine, Job, Result, in_order, pickling_error, with_warnings
 from .blas import available_cores
 
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
-
 
 class Processes(Engine):
     """Jobs in processes, each with its share of the BLAS threads.
@@ -33,11 +25,6 @@ class Processes(Engine):
     The processes are joblib's (loky): any function can be sent, scripts need no
     `if __name__ == "__main__"`, and the next call of the same size reuses the processes. An
     error or Ctrl-C kills them. The shared value goes through a file that each process reads once.
-
-    Examples
-    --------
-    >>> list(Processes(2).map(pow, [1, 2, 3], shared=2))
-    [2, 4, 8]
     """
 
     remote: ClassVar[bool] = True
@@ -70,7 +57,8 @@ class Processes(Engine):
 def _thread_limits(n_threads: int) -> dict[str, str]:
     """Return the environment that limits each library to `n_threads`, or fewer if set so."""
     limits = {}
-    for name in _THREAD_VARIABLES:
+    for library in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM"):
+        name = f"{library}_THREADS"
         given = os.environ.get(name, os.environ.get("OMP_NUM_THREADS", ""))
         allowed = min(int(given), n_threads) if given.isdigit() else n_threads
         limits[name] = str(max(1, allowed))

@@ -25,12 +25,6 @@ class Workers:
     """A pool of threads that share the rows of a tile, open during one pass over the matrix.
 
     Every call checks first whether the run was stopped by Ctrl-C.
-
-    Examples
-    --------
-    >>> with Workers(2) as workers:
-    ...     sum(workers.over_rows(10, lambda rows: rows.stop - rows.start))
-    10
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
@@ -64,13 +58,7 @@ class Workers:
 
 
 class Threads(Engine):
-    """Jobs on threads, each with its share of the BLAS threads; a single job runs in this thread.
-
-    Examples
-    --------
-    >>> list(Threads(2).map(pow, [1, 2, 3], shared=2))
-    [2, 4, 8]
-    """
+    """Jobs on threads, each with its share of the BLAS threads; one job runs in this thread."""
 
     def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Generator[Any]:
         n_threads = min(self.n_workers, len(items)) if isinstance(items, Sized) else self.n_workers
@@ -85,11 +73,9 @@ class Threads(Engine):
                 check_stop()
                 return with_warnings(function, shared, item)
 
-        pool = ThreadPoolExecutor(n_threads)
+        pool, most = ThreadPoolExecutor(n_threads), 2 * n_threads
         try:
-            for future in in_order(
-                lambda item: pool.submit(run, item), items, lambda: 2 * n_threads
-            ):
+            for future in in_order(lambda item: pool.submit(run, item), items, lambda: most):
                 yield future.result()
         except BaseException:
             # After an error or Ctrl-C, running jobs end at their next check; do not wait for them.

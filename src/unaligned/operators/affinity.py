@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from .. import _check
 from .._check import FloatArray
+from ..defaults import SMALL_ROWS
 from ..engine import Engine
 from ..engine.memory import storage_for
 from ..engine.threads import Workers
@@ -318,7 +319,8 @@ def point_affinity(
     scale, error = estimate_scale(cloud, settings, rng)
     if settings.n_neighbors is not None:
         return neighbour_affinity(points, settings.n_neighbors, family(scale))
-    storage = storage_for(cloud.n_samples, settings.memory_limit)
+    small = settings.memory_limit is None and cloud.n_samples <= SMALL_ROWS
+    storage = "dense" if small else storage_for(cloud.n_samples, settings.memory_limit)
     return KernelAffinity(cloud, family(scale), sigma_squared_error=error, storage=storage)
 
 

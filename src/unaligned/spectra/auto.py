@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from .. import _check
 from .._format import amount
+from ..defaults import SMALL_ROWS
 from ..engine.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
@@ -172,7 +173,7 @@ def krylov_price(n: int, k: int, *, tiled: bool, columns: int | None = None) -> 
 
 def fits(n: int, tiled: bool) -> bool:
     """Whether two N×N matrices fit into half of the available memory, and may be formed."""
-    return not tiled and 16 * n**2 <= available_memory() // 2
+    return not tiled and (n <= SMALL_ROWS or 16 * n**2 <= available_memory() // 2)
 
 
 def affordable_streamed(n: int, n_features: int, k: int) -> float:

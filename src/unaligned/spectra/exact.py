@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from .._check import FloatArray
 from .._format import amount
+from ..defaults import SMALL_ROWS
 from ..engine.memory import available_memory
 from ..errors import InputError
 from ..operators.base import PSDOperator
@@ -35,8 +36,8 @@ class Exact(EigenSolver):
 
     def require_memory(self, n_samples: int) -> None:
         """Raise InputError if the N×N matrix and the copy that LAPACK overwrites do not fit."""
-        needed, there = 16 * n_samples**2, available_memory()
-        if needed > there:
+        needed = 16 * n_samples**2
+        if n_samples > SMALL_ROWS and needed > (there := available_memory()):
             raise InputError(
                 f"solver='exact' needs {amount(needed)} for the matrix of {n_samples} rows and a "
                 f"copy; {amount(there)} are available. Use solver='auto', whose values have an "
