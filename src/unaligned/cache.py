@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import _check
 from .errors import FileError, UnalignedWarning, warn
@@ -38,12 +38,6 @@ def default_folder() -> Path:
     else:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "unaligned"
-
-
-class _Entry(NamedTuple):
-    used: float
-    n_bytes: int
-    path: Path
 
 
 @dataclass(frozen=True)
@@ -108,30 +102,30 @@ class Cache:
     def info(self) -> CacheInfo:
         """Return the number of signatures and their size."""
         found = self._entries(_ENTRY)
-        n_bytes = sum(entry.n_bytes for entry in found)
+        n_bytes = sum(size for _, size, _ in found)
         return CacheInfo(os.fspath(self.folder), len(found), n_bytes, self.max_bytes)
 
     def clear(self, *, keep_bytes: int = 0) -> int:
         """Remove all but the `keep_bytes` used last; return the number of removed signatures."""
         left = _check.positive_int("keep_bytes", keep_bytes, minimum=0)
         n_removed = 0
-        for entry in sorted(self._entries(_ENTRY), reverse=True):
-            left -= entry.n_bytes
+        for _, size, path in sorted(self._entries(_ENTRY), reverse=True):
+            left -= size
             if left < 0:
-                n_removed += _removed(entry.path)
-        for entry in self._entries(_TEMPORARY):
-            if entry.used < time.time() - 3600.0:  # left by a process that was killed
-                _removed(entry.path)
+                n_removed += _removed(path)
+        for used, _, path in self._entries(_TEMPORARY):
+            if used < time.time() - 3600.0:  # left by a process that was killed
+                _removed(path)
         return n_removed
 
-    def _entries(self, pattern: re.Pattern[str]) -> list[_Entry]:
-        """Return the files whose names match; files that another process removes are skipped."""
+    def _entries(self, pattern: re.Pattern[str]) -> list[tuple[float, int, Path]]:
+        """Return time, size and path of matching files; those removed meanwhile are skipped."""
         found = []
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for path in (Path(self.folder, name) for name in names if pattern.fullmatch(name)):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                found.append(_Entry(status.st_mtime, status.st_size, path))
+                found.append((status.st_mtime, status.st_size, path))
         return found
 
     def find(self, method: Distance, dataset: Dataset, seed: int) -> Signature | None:

@@ -117,7 +117,7 @@ def _is_collection(data: Any) -> bool:
 
 def _of_all(members: Sequence[tuple[Dataset, pipeline.SignatureSettings]]) -> Estimate:
     """Return the cost of a collection, probing up to three datasets of each shape."""
-    groups: dict[tuple[str, int, int], list[tuple[Dataset, pipeline.SignatureSettings]]] = {}
+    groups: dict[tuple[str, int, int], list[Any]] = {}
     for dataset, settings in members:
         pipeline.require_enough(settings.n_eigenvalues or 1, dataset)
         size = round(2.0 * math.log2(dataset.n_samples))  # equal within about a fifth

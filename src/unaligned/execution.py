@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -137,12 +138,9 @@ def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> C
 
 
 def _facts(method: Distance, items: Mapping[str, Any]) -> dict[str, Facts]:
-    """Return the facts of the datasets among `items`.
-
-    Names of rows, which can be many, are kept only if additions are paired by them.
-    """
+    """Return the facts of the datasets among `items`."""
     known = {name: item.facts for name, item in items.items() if isinstance(item, Dataset)}
-    if method.paired_rows:
+    if method.paired_rows:  # only then are the names of rows, which can be many, kept
         return known
     return {name: facts._replace(sample_names=None) for name, facts in known.items()}
 
@@ -181,30 +179,20 @@ def describe_all(
     """
     found = [None if cache is None else cache.find(method, d, seed) for d in datasets]
     missing = [i for i, descriptor in enumerate(found) if descriptor is None]
-    split = [i for i in missing if engine.remote and _is_streamed(method, datasets[i])]
+    split: list[int] = []
+    if engine.remote and isinstance(method, SpectralDistance):
+        split = [i for i in missing if streams(datasets[i], method.settings)]
     if len(split) >= engine.n_workers:  # but chunks of Dask stay where they are
         split = [i for i in split if isinstance(datasets[i].values, DaskRows)]
     whole = [i for i in missing if i not in split]
-    inner = None if engine.remote else engine
-    for where, chosen, used in (
-        (engine, whole, inner),
-        (Threads(1, engine.progress), split, engine),
-    ):
-        described = collect(
-            where,
-            _describe,
-            [datasets[i] for i in chosen],
-            shared=(method, seed, used, cache),
-            description="describing",
-            unit="datasets",
-        )
+    inner, local = None if engine.remote else engine, Threads(1, engine.progress)
+    bar = {"description": "describing", "unit": "datasets"}
+    for where, chosen, used in ((engine, whole, inner), (local, split, engine)):
+        some, shared = [datasets[i] for i in chosen], (method, seed, used, cache)
+        described = collect(where, _describe, some, shared=shared, **bar)
         for i, descriptor in zip(chosen, described, strict=True):
             found[i] = descriptor
     return found
-
-
-def _is_streamed(method: Distance, dataset: Dataset) -> bool:
-    return isinstance(method, SpectralDistance) and streams(dataset, method.settings)
 
 
 def _describe(shared: tuple[Distance, int, Engine | None, Cache | None], dataset: Dataset) -> Any:
@@ -232,12 +220,9 @@ def _all_pairs(
         n, m = old.distances.shape
         distances[:n, :m], bounds[:n, :m] = old.distances, old.error_bounds
     mirror = columns is None and method.symmetric
-    pairs = [
-        (i, j)
-        for i in range(len(first))
-        for j in range(len(second))
-        if not (i < n and j < m) and not (mirror and j < i)
-    ]
+    everything = itertools.product(range(len(first)), range(len(second)))
+    missing = [(i, j) for i, j in everything if i >= n or j >= m]
+    pairs = [(i, j) for i, j in missing if i <= j or not mirror]
     shared = (method, first, second)
     if method.is_descriptor:  # comparing descriptors is too cheap to be sent
         results = [_compare(shared, pair) for pair in pairs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -159,12 +160,11 @@ def subsample_all(
     items: Mapping[str, Dataset | Signature], size: int, seed: int
 ) -> dict[str, Dataset | Signature]:
     """Return the datasets with at most `size` rows each."""
-    return {
-        name: item.subsample(size, item.generator(seed))
-        if isinstance(item, Dataset) and item.n_samples > size
-        else item
-        for name, item in items.items()
-    }
+    drawn = dict(items)
+    for name, item in items.items():
+        if isinstance(item, Dataset) and item.n_samples > size:
+            drawn[name] = item.subsample(size, item.generator(seed))
+    return drawn
 
 
 def fit_distance(
@@ -188,19 +188,18 @@ def _require_applicable(
     """Raise if the distance does not apply to some pair of a row and a column."""
     known = [_facts(item) for item in rows.values()]
     others = known if columns is None else [_facts(item) for item in columns.values()]
-    for first in known:
-        for second in others:
-            if isinstance(first, Facts) and isinstance(second, Facts):
-                reason = method.objection(first, second)
-            else:
-                spectral = isinstance(method, SpectralDistance)
-                reason = None if spectral else "it needs the data, and a Signature was given"
-            if reason:
-                hint = " 'les' needs neither shared features nor paired rows."
-                raise NotApplicableError(
-                    f"distance {method.name!r} does not apply: {reason}."
-                    f"{hint if _les_applies(first, second) else ''}"
-                )
+    for first, second in itertools.product(known, others):
+        reason = None
+        if isinstance(first, Facts) and isinstance(second, Facts):
+            reason = method.objection(first, second)
+        elif not isinstance(method, SpectralDistance):
+            reason = "it needs the data, and a Signature was given"
+        if reason:
+            hint = " 'les' needs neither shared features nor paired rows."
+            raise NotApplicableError(
+                f"distance {method.name!r} does not apply: {reason}."
+                f"{hint if _les_applies(first, second) else ''}"
+            )
 
 
 def _facts(item: Dataset | Facts | Signature) -> Facts | Signature:

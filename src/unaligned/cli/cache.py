@@ -40,18 +40,12 @@ def clear(
 ) -> None:
     """Remove signatures from the cache."""
     found = cache_in(folder)
-    n_removed = found.clear(keep_bytes=_n_bytes(keep))
-    print_message(
-        f"Removed: {counted(n_removed, 'signature')}. Left: {found.info().n_signatures}."
-    )
+    removed = counted(found.clear(keep_bytes=_n_bytes(keep)), "signature")
+    print_message(f"Removed: {removed}. Left: {found.info().n_signatures}.")
 
 
 def _n_bytes(text: str) -> int:
-    """Return the number of bytes of a size.
-
-    >>> _n_bytes("0"), _n_bytes("100MB"), _n_bytes("1.5 GiB")
-    (0, 100000000, 1610612736)
-    """
+    """Return the number of bytes of a size such as 0, 100MB or 1.5 GiB."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)(i?)b?", text.strip().lower())
     if found is None:
         raise InputError(f"--keep {text!r} must be a size such as 100MB or 2GiB.")

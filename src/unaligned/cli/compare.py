@@ -244,10 +244,7 @@ def _options_by_distance(
         _check.one_of("distance", name, DISTANCES, ALIASES)
     known = {name: set(_check.option_names(DISTANCES[name])) for name in names}
     _check.known_options(" or ".join(names), given, set().union(*known.values()))
-    return {
-        name: {key: value for key, value in given.items() if key in options}
-        for name, options in known.items()
-    }
+    return {name: {key: given[key] for key in given if key in known[name]} for name in names}
 
 
 def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Comparison:
@@ -281,20 +278,9 @@ def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compar
 
 def _as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return comparisons of the same datasets as one JSON object."""
-    first = comparisons[0]
-    return {
-        "names": first.names,
-        "reference_names": first.reference_names,
-        "results": {
-            found.distance_name: {
-                "distances": found.distances,
-                "error_bounds": found.error_bounds,
-                "options": found.options,
-                "seed": found.seed,
-            }
-            for found in comparisons
-        },
-    }
+    first, keys = comparisons[0], ("distances", "error_bounds", "options", "seed")
+    results = {c.distance_name: {key: getattr(c, key) for key in keys} for c in comparisons}
+    return {"names": first.names, "reference_names": first.reference_names, "results": results}
 
 
 def _print_distances(comparison: Comparison) -> None:

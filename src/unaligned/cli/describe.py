@@ -62,9 +62,8 @@ def describe(
     target = Store(store, create=False) if store.exists() else None
     datasets: Mapping[str, Any] = whole
     if subsample is not None:
-        seed = run.rng
-        if seed is None:
-            seed = 0 if target is None else target.options.get("rng", 0)
+        stored = 0 if target is None else target.options.get("rng", 0)
+        seed = stored if run.rng is None else run.rng
         datasets = subsample_all(whole, common_size(subsample, list(whole.values()), LES()), seed)
     missing = dict(datasets)
     if target is not None and not replace:
@@ -86,8 +85,7 @@ def describe(
         found = compute(missing[name], **options)
         n_rows = whole[name].n_samples
         if n_rows > found.n_samples:
-            stats = {**found.stats, "rows_drawn_from": n_rows}
-            found = dataclasses.replace(found, stats=stats)
+            found = dataclasses.replace(found, stats={**found.stats, "rows_drawn_from": n_rows})
         target.add(found, name=name, tags=tags, replace=replace)
         facts = {"n_samples": found.n_samples, "n_features": found.n_features}
         if json:

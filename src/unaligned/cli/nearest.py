@@ -46,9 +46,8 @@ def nearest(
         print_json({name: [asdict(near) for near in row] for name, row in found.items()})
         return
     for name, row in found.items():
-        if aggregate is None:
-            rows = table(["reference", "tags", "rows", "distance", "error ≤"], n_text=2)
-        else:
+        rows = table(["reference", "tags", "rows", "distance", "error ≤"], n_text=2)
+        if aggregate is not None:
             columns = [by or "references", "count", f"{aggregate} distance", "error ≤"]
             rows = table(columns, n_text=1)
         for near in row:

@@ -41,12 +41,13 @@ _signature = partial(option, panel="Signature")
 _run = partial(option, panel="Run")
 
 
-def literal(text: str) -> Any:
-    """Return a number, true, false or null as a Python value, other text unchanged.
+def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return a completion of these names for the shell."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
-    >>> literal("2.5"), literal("true"), literal(".5"), literal("liver")
-    (2.5, True, 0.5, 'liver')
-    """
+
+def literal(text: str) -> Any:
+    """Return a number, true, false or null as a Python value, other text unchanged."""
     for parse in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError):
             return parse(text)
@@ -54,11 +55,7 @@ def literal(text: str) -> Any:
 
 
 def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
-    """Return the keys and values of KEY=VALUE texts.
-
-    >>> pairs("--tag", ["organ=liver"])
-    {'organ': 'liver'}
-    """
+    """Return the keys and values of KEY=VALUE texts."""
     found = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
@@ -201,16 +198,11 @@ def _expand(pattern: str) -> list[str]:
         return [pattern]
     found = sorted(glob.glob(pattern, recursive=True), key=natural_key)
     if not found:
-        folder = os.path.dirname(pattern) or "."
-        remedy = "Check the name of the folder."
+        folder, remedy = os.path.dirname(pattern) or ".", "Check the name of the folder."
         if os.path.isdir(folder):
             remedy = f"Give {folder!r} to read all files in that folder."
         raise FileError(f"No file matches {pattern!r}. {remedy}")
     return found
-
-
-def _complete_solver(incomplete: str) -> list[str]:
-    return [name for name in SOLVERS if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True)
@@ -229,7 +221,7 @@ class SignatureOptions:
     ] = None
     solver: Annotated[
         str | None,
-        _signature(f"One of {', '.join(SOLVERS)}.", "auto", autocompletion=_complete_solver),
+        _signature(f"One of {', '.join(SOLVERS)}.", "auto", autocompletion=completing(SOLVERS)),
     ] = None
     tol: Annotated[float | None, _signature("Wanted error of a signature.", "1e-4")] = None
     bandwidth: Annotated[
@@ -245,11 +237,8 @@ class SignatureOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given."""
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if value is not None and value is not False
-        }
+        items = asdict(self).items()
+        return {name: value for name, value in items if value is not None and value is not False}
 
 
 @dataclass(frozen=True)
@@ -263,10 +252,7 @@ class RunOptions:
     ] = None
 
     def jobs_for(self, datasets: Iterable[Dataset]) -> int:
-        """Return how many datasets to compute at a time.
-
-        One per core is faster than all cores on one, as long as the matrices fit into memory.
-        """
+        """Return how many datasets to compute at a time: one per core, if the matrices fit."""
         from ..engine import available_cores, resolve_jobs
         from ..engine.memory import available_memory
 

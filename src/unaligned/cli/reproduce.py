@@ -9,15 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from .app import command, resumable
-from .options import AsJSON, option, words
+from .options import AsJSON, completing, option, words
 from .printing import print_json, print_table, stdout, table
 
 # Written out, so that `--help` need not import the experiments; a test compares the two.
 EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity")
-
-
-def _complete_experiment(incomplete: str) -> list[str]:
-    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+_complete = completing(EXPERIMENTS)
 
 
 @command(
@@ -29,7 +26,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help=f"The experiment: {', '.join(EXPERIMENTS)}.", autocompletion=_complete_experiment
+            help=f"The experiment: {', '.join(EXPERIMENTS)}.", autocompletion=_complete
         ),
     ],
     full: Annotated[
