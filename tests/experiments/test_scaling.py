@@ -139,8 +139,8 @@ def test_fit_recovers_a_power_law(factor, exponent):
 
 
 def test_too_few_points_and_flat_laws_are_not_extrapolated():
-    assert fit([10.0], [1.0]) is None
-    assert fit([10.0, 20.0], [1.0, 2.0], least=5.0) is None
+    assert fit(np.array([10.0]), np.array([1.0])) is None
+    assert fit(np.array([10.0, 20.0]), np.array([1.0, 2.0]), least=5.0) is None
     for exponent in (-0.3, 0.0, 0.005):
         assert PowerLaw(1.0, exponent).reaches(HOUR) == math.inf
     assert math.isnan(Growth(10.0, 1.0, None, None).hour)

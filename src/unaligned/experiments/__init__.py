@@ -24,14 +24,7 @@ EXPERIMENTS = {
 
 
 def find(name: str) -> type[Experiment]:
-    """Return the experiment of this name.
-
-    Examples
-    --------
-    >>> find("tori").__name__
-    'Tori'
-    """
-    _check.one_of("experiment", name, EXPERIMENTS)
-    module = import_module(f".{name}", __name__)
-    experiment: type[Experiment] = getattr(module, EXPERIMENTS[name])
+    """Return the experiment of this name."""
+    class_name = EXPERIMENTS[_check.one_of("experiment", name, EXPERIMENTS)]
+    experiment: type[Experiment] = getattr(import_module(f".{name}", __name__), class_name)
     return experiment

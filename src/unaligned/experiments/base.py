@@ -120,23 +120,18 @@ class Experiment(ABC):
 
     def tasks(self, methods: Iterable[str]) -> list[list[Task]]:
         """Return the tasks of each stage, trial by trial."""
-        wanted = set(methods)
-        chosen = [(tuple(m for m in names if m in wanted), v) for names, v in self.stages()]
-        return [
-            [
-                Task(trial, float(value), position, self.seed, names)
-                for trial in range(self.n_trials)
-                for position, value in enumerate(values)
-            ]
-            for names, values in chosen
-            if names
-        ]
+        tasks, wanted = [], set(methods)
+        for names, values in self.stages():
+            chosen = tuple(name for name in names if name in wanted)
+            cases = [(t, i, float(v)) for t in range(self.n_trials) for i, v in enumerate(values)]
+            if chosen:
+                tasks.append([Task(t, v, i, self.seed, chosen) for t, i, v in cases])
+        return tasks
 
     def settings(self) -> dict[str, Any]:
         """Return everything that determines the numbers of a trial."""
-        settings = asdict(self)
-        del settings["n_trials"]
-        return {"experiment": self.name, "version": ua.__version__, **settings}
+        settings = {"experiment": self.name, "version": ua.__version__, **asdict(self)}
+        return {key: value for key, value in settings.items() if key != "n_trials"}
 
 
 def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> pd.DataFrame:
@@ -146,14 +141,6 @@ def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> p
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown.
-
-    Examples
-    --------
-    >>> print(markdown_table(["a", "b"], [["1", "2"]]))
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
+    """Return a table in Markdown."""
     first, *rest = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
     return "\n".join([first, "|" + "---|" * len(head), *rest])

@@ -24,21 +24,15 @@ if TYPE_CHECKING:
 class TrialFile:
     """`trials.csv` of one folder: a row per trial, value of the variable, method and pair.
 
-    The file is replaced as a whole after every task, so it never holds half a task. Tasks that
-    lack a row all the same (a truncated copy) are repeated. It has about ten thousand rows at
-    most, which take less than 0.1 s to write. Trials of other settings in the folder raise.
+    The file is replaced as a whole after every task (about ten thousand rows at most, 0.1 s), so
+    it never holds half a task; tasks that lack a row all the same (a truncated copy) are repeated.
     """
 
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         self.path = folder / "trials.csv"
         self._variable = experiment.variable
-        self._types: dict[str, Callable[[str], Any]] = {
-            "trial": int,
-            experiment.variable: float,
-            "method": str,
-            "pair": str,
-            **dict.fromkeys(experiment.quantities, float),
-        }
+        self._types: dict[str, Callable[[str], Any]] = {"trial": int, self._variable: float}
+        self._types |= {"method": str, "pair": str, **dict.fromkeys(experiment.quantities, float)}
         settings = jsonable(experiment.settings(), allow_nan=True)
         settings_path = folder / "settings.json"
         self._rows: list[Row] = []
@@ -83,14 +77,11 @@ class TrialFile:
 
 
 def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[Row]:
-    """Return the rows of a CSV file with each column converted to its type.
-
-    Python's `float` restores every bit; the default of older versions of pandas does not. A last
-    line without its newline was truncated, perhaps inside a number, and is dropped.
-    """
+    """Return the rows of a CSV file with each column converted to its type, floats exactly."""
     rows = []
     try:
         text = path.read_text(encoding="utf-8")
+        # A last line without its newline was truncated, perhaps inside a number.
         lines = csv.DictReader(StringIO(text[: text.rfind("\n") + 1]))
         lacking = [name for name in types if name not in (lines.fieldnames or types)]
         if lacking:
@@ -118,23 +109,18 @@ def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[Ro
 def _require_same_settings(path: Path, settings: dict[str, Any]) -> None:
     """Raise where the trials of a folder were made with other settings."""
     try:
-        there = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        there = None
-    if not isinstance(there, dict):
+        there = dict(json.loads(path.read_text(encoding="utf-8")))
+        differing = [key for key in {**there, **settings} if there.get(key) != settings.get(key)]
+        if not differing:
+            return
+        changes = [f"{k}: {there.get(k)!r} there, {settings.get(k)!r} now" for k in differing]
+        problem = f"trials of other settings ({'; '.join(changes)})"
+    except (OSError, TypeError, ValueError):
         problem = f"trials, but its {path.name} is missing or unreadable"
-    else:
-        differing = "; ".join(
-            f"{key}: {there.get(key)!r} there, {settings.get(key)!r} now"
-            for key in {**there, **settings}
-            if there.get(key) != settings.get(key)
-        )
-        problem = f"trials of other settings ({differing})" if differing else ""
-    if problem:
-        raise InputError(
-            f"out={str(path.parent)!r} contains {problem}. "
-            "Give another --out, or delete its trials.csv."
-        )
+    raise InputError(
+        f"out={str(path.parent)!r} contains {problem}. "
+        "Give another --out, or delete its trials.csv."
+    )
 
 
 @dataclass(frozen=True)
@@ -181,11 +167,11 @@ def reproduce(
         trials.add(task, experiment.run_task(task))
 
     for stage in stages:
-        missing = [task.missing(trials.done) for task in stage]
         label = f"{experiment.name}: {', '.join(stage[0].methods[:3])}"
         if len({task.value for task in stage}) == 1:
             label += f" at {experiment.variable} = {stage[0].value:g}"
-        tasks = [task for task in missing if task.methods]
+        tasks = [task.missing(trials.done) for task in stage]
+        tasks = [task for task in tasks if task.methods]
         engine.run(finish, tasks, progress=progress, description=label)
     wanted = [key for stage in stages for task in stage for key in task.keys]
     return _write_results(experiment, trials.select(wanted), folder)
@@ -211,17 +197,15 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     import pandas as pd
 
     claims = tuple(experiment.claims(table))
-    stem, report = folder / experiment.name, folder / "RESULTS.md"
-    data, png, svg = (stem.with_suffix(suffix) for suffix in (".csv", ".png", ".svg"))
+    data, report = folder / f"{experiment.name}.csv", folder / "RESULTS.md"
     means = {name: summary(table, experiment.variable, name) for name in experiment.quantities}
     together = pd.concat([frame.assign(quantity=name) for name, frame in means.items()])
     write_text(data, together.to_csv(index=False))
-    figure = experiment.draw(table)
-    figures.save(figure, png)
-    figures.save(figure, svg)
+    paths = [data.with_suffix(suffix) for suffix in (".png", ".svg")]
+    drawn = dict.fromkeys(paths, experiment.draw(table))
     pictures = {folder / f"{name}.png": picture for name, picture in experiment.pictures().items()}
-    for path, picture in pictures.items():
-        figures.save(picture, path)
+    for path, figure in (drawn | pictures).items():
+        figures.save(figure, path)
     paragraphs = [
         *_introduction(experiment, claims, list(table["method"].unique())),
         *(f"![{picture.get_suptitle()}]({path.name})" for path, picture in pictures.items()),
@@ -234,7 +218,7 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     for quantity, frame in means.items() if experiment.tabulated else ():
         paragraphs += [f"{average}, {quantity}:", _mean_table(frame, experiment.variable)]
     write_text(report, "\n\n".join(paragraphs) + "\n")
-    files = (data, png, svg, *pictures, report, folder / "trials.csv")
+    files = (data, *drawn, *pictures, report, folder / "trials.csv")
     return Results(experiment, table, claims, files)
 
 

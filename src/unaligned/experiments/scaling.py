@@ -58,7 +58,6 @@ class PeakMemory:
 
 
 def _resident_mebibytes() -> float:
-    """Return the anonymous resident memory of this process, without mapped files."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -79,25 +78,20 @@ class PowerLaw:
 
     @property
     def grows(self) -> bool:
-        """Whether y grows by more than noise, 26 % over ten times the N."""
-        return self.exponent > 0.1
+        """Whether y grows by more than noise."""
+        return self.exponent > 0.1  # 26 % over ten times the N
 
     def reaches(self, level: float) -> float:
         """Return the N at which y is `level`; infinity if it does not grow."""
-        if not self.grows:
-            return math.inf
-        return float((level / self.factor) ** (1.0 / self.exponent))
+        return float((level / self.factor) ** (1.0 / self.exponent)) if self.grows else math.inf
 
 
-def fit(
-    sizes: Sequence[float] | FloatArray, values: Sequence[float] | FloatArray, least: float = 0.0
-) -> PowerLaw | None:
+def fit(sizes: FloatArray, values: FloatArray, least: float = 0.0) -> PowerLaw | None:
     """Return the least-squares line of log y on log N over the y above `least`, two or more."""
-    x, y = np.asarray(sizes, dtype=float), np.asarray(values, dtype=float)
-    x, y = x[y > least], y[y > least]
-    if x.size < 2:
+    used = values > least
+    if used.sum() < 2:
         return None
-    slope, intercept = np.polyfit(np.log(x), np.log(y), 1)
+    slope, intercept = np.polyfit(np.log(sizes[used]), np.log(values[used]), 1)
     return PowerLaw(math.exp(intercept), float(slope))
 
 
@@ -124,10 +118,8 @@ class Growth:
 
     @property
     def beyond(self) -> PowerLaw | None:
-        """The law of time beyond the largest N, at least linear.
-
-        Every row has to be read, so a flatter fit only shows that fixed costs still dominate.
-        """
+        """The law of time beyond the largest N, at least linear."""
+        # Every row has to be read: a flatter fit only shows that fixed costs still dominate.
         if self.time is None or self.time.exponent >= 1:
             return self.time
         return PowerLaw(self.last_seconds / self.largest, 1.0)
@@ -167,9 +159,8 @@ def limits_table(growth: dict[str, Growth], labels: dict[str, str], gibibytes: f
         hour, full = found.hour, found.full(gibibytes)
         slow = found.time is not None and found.time.exponent < 0.9
         seconds = power(found.time) + (" so far, then N" if slow else "")
-        first = "memory" if full < hour else "time"
         cells = [f"{found.largest:,.0f}", seconds, size(hour), power(found.memory), size(full)]
-        rows.append([label, *cells, first])
+        rows.append([label, *cells, "memory" if full < hour else "time"])
     text = (
         f"The N at which each method would take an hour or {gibibytes:g} GiB: extrapolated, not "
         f"run, from power laws fitted to the {_FITTED_SIZES} largest N of each. Where time grew "
@@ -183,11 +174,9 @@ def limits_table(growth: dict[str, Growth], labels: dict[str, str], gibibytes: f
 class Scaling(Experiment):
     """One pair, T2 and T3, by four methods at growing N: seconds, memory, and the distance.
 
-    The two tori of a trial and N are the same for all methods. Everything is timed in this
-    process after an untimed call on few points, which pays for imports and compilation. LES
-    reads rows by blocks from N = 50,000 on. `--full` runs the peers to the paper's 10⁴ and the
-    two that can to 10⁶; `--quick` runs Gromov-Wasserstein and the Geometry Score to 3000, and
-    IMD to 300,000.
+    The two tori of a trial and N are the same for all methods. Times exclude imports and
+    compilation. LES reads rows by blocks from N = 50,000 on. `--full` runs the peers to the
+    paper's 10⁴ and the two that can to 10⁶; `--quick` stops earlier.
     """
 
     name: ClassVar[str] = "scaling"
@@ -232,11 +221,8 @@ class Scaling(Experiment):
 
     def stages(self) -> list[Stage]:
         """Return every method at every N, the small ones first."""
-        limits = {
-            "imd": self.imd_limit,
-            "geometry-score": self.score_limit,
-            "gromov-wasserstein": self.transport_limit,
-        }
+        limits = {"imd": self.imd_limit, "geometry-score": self.score_limit}
+        limits["gromov-wasserstein"] = self.transport_limit
         return [
             ((method.distance,), (size,))
             for method in self.panels
@@ -251,7 +237,7 @@ class Scaling(Experiment):
         first, second = torus2(torus_angles(size, rng=rng)), torus3(torus_angles(size, rng=rng))
         rows = []
         for method in within(self.panels, task.methods):
-            name, options = method.distance, dict(method.options)
+            name, options = method.distance, method.options
             warm_up = {**options, "n_rounds": 1} if "n_rounds" in options else options
             # LES of a few points would not run the solver that many points need.
             few = 3000 if name == "les" else self.n_eigenvalues
@@ -271,9 +257,8 @@ class Scaling(Experiment):
     def claims(self, table: pd.DataFrame) -> list[Claim]:
         """Return the paper's claims about time and stability, and the reach of LES."""
         methods = within(self.panels, table["method"])
-        names, claims = {method.distance for method in methods}, []
-        if names >= {"les", "imd"}:
-            claims += _time_claims(table, methods)
+        names = {method.distance for method in methods}
+        claims = _time_claims(table, methods) if names >= {"les", "imd"} else []
         if "les" in names:
             claims += [_stability_claim(table, methods)] if len(names) > 1 else []
             claims.append(_reach_claim(table, methods))
@@ -286,23 +271,18 @@ class Scaling(Experiment):
         return limits_table(growth, labels, self.gibibytes)
 
     def draw(self, table: pd.DataFrame) -> Figure:
-        """Return Fig. 2: run time with its extrapolation dotted, and normalised distance.
-
-        All distances are divided by their means at the same N, as in the paper: the largest that
-        every method reached. With one N per method, a method that stops early would look more
-        stable than it is.
-        """
+        """Return Fig. 2: run time with its extrapolation dotted, and normalised distance."""
         figure, (left, right) = figures.panels(2, width=5.2, height=4.2)
+        # One N for all, as in the paper: else methods that stop early would look more stable.
         reference = common_size(table)
         for i, method in enumerate(within(self.panels, table["method"])):
             rows = table[table["method"] == method.distance]
             times = summary(rows, "N", "seconds").sort_values("N")
             growth = Growth.of(table, method.distance)
             _draw_line(left, times, method.label, i)
-            end = min(growth.hour, growth.full(self.gibibytes))
-            last = float(times["N"].iloc[-1])
+            end, last = min(growth.hour, growth.full(self.gibibytes)), growth.largest
             if np.isfinite(end) and end > last:
-                seconds = [growth.seconds(last), growth.seconds(end)]
+                seconds = [growth.last_seconds, growth.seconds(end)]
                 left.plot([last, end], seconds, ":", color=figures.COLOURS[i])
                 left.plot(end, seconds[1], "x", color=figures.COLOURS[i], markersize=8)
             values = summary(rows, "N").sort_values("N")
@@ -320,8 +300,7 @@ def common_size(table: pd.DataFrame) -> float:
 
 
 def _draw_line(axes: Axes, means: pd.DataFrame, label: str, number: int) -> Line2D:
-    """Draw the mean of one method, and a band from the minimum to the maximum of its trials."""
-    # Mean minus standard deviation may be negative, which a log axis cannot show.
+    """Draw the mean of one method, and the range of its trials, positive for the log axis."""
     x, mean, least, most = (means[name].to_numpy() for name in ("N", "mean", "min", "max"))
     colour, form = figures.COLOURS[number], f"{'osD^'[number]}-"
     axes.fill_between(x, least, most, color=colour, alpha=0.2, linewidth=0)
@@ -349,26 +328,15 @@ def _label_axes(left: Axes, right: Axes, reference: float, gibibytes: float) -> 
 def _time_claims(table: pd.DataFrame, methods: Sequence[Method]) -> list[Claim]:
     size = common_size(table)
     mean = table[table["N"] == size].groupby("method")["seconds"].mean()
-    les, imd = float(mean["les"]), float(mean["imd"])
-    claim = Claim(
-        "Section 5.1",
-        "LES takes more time than IMD",
-        f"{les / imd:.1f} times as much at N = {size:,.0f}",
-        les > imd,
-    )
-    others = mean.drop(["les", "imd"])
-    if others.empty:
-        return [claim]
-    measured = ", ".join(f"{m.label} {mean[m.distance]:.3g} s" for m in methods)
-    return [
-        claim,
-        Claim(
-            "Fig. 2a",
-            "LES and IMD take significantly less time than GW and GS (bar: a tenth)",
-            f"at N = {size:,.0f}: {measured}",
-            10.0 * max(les, imd) <= float(others.min()),
-        ),
-    ]
+    les, imd, others = float(mean["les"]), float(mean["imd"]), mean.drop(["les", "imd"])
+    measured = f"{les / imd:.1f} times as much at N = {size:,.0f}"
+    claims = [Claim("Section 5.1", "LES takes more time than IMD", measured, les > imd)]
+    if len(others):
+        expected = "LES and IMD take significantly less time than GW and GS (bar: a tenth)"
+        times = ", ".join(f"{m.label} {mean[m.distance]:.3g} s" for m in methods)
+        passed = 10.0 * max(les, imd) <= float(others.min())
+        claims.append(Claim("Fig. 2a", expected, f"at N = {size:,.0f}: {times}", passed))
+    return claims
 
 
 def _stability_claim(table: pd.DataFrame, methods: Sequence[Method]) -> Claim:
@@ -378,26 +346,20 @@ def _stability_claim(table: pd.DataFrame, methods: Sequence[Method]) -> Claim:
         rows = table[(table["method"] == method.distance) & (table["N"] <= reference)]
         means = rows.groupby("N")["distance"].mean()
         worst[method.distance] = float((means / means[reference] - 1.0).abs().max())
-    measured = ", ".join(f"{m.label} {worst[m.distance]:.1%}" for m in methods)
-    return Claim(
-        "Fig. 2b",
-        "LES is the most robust to different sample sizes",
-        f"largest change of the mean d(T2,T3) against N = {reference:,.0f}: {measured}",
-        worst["les"] == min(worst.values()),
-    )
+    changes = ", ".join(f"{m.label} {worst[m.distance]:.1%}" for m in methods)
+    expected = "LES is the most robust to different sample sizes"
+    measured = f"largest change of the mean d(T2,T3) against N = {reference:,.0f}: {changes}"
+    return Claim("Fig. 2b", expected, measured, worst["les"] == min(worst.values()))
 
 
 def _reach_claim(table: pd.DataFrame, methods: Sequence[Method]) -> Claim:
     growth = {m.distance: Growth.of(table, m.distance) for m in methods}
     largest = growth["les"].largest
-    measured = ", ".join(
-        f"{m.label} {growth[m.distance].seconds(largest):,.3g} s"
-        + ("" if growth[m.distance].largest == largest else " (extrapolated)")
-        for m in methods
-    )
-    return Claim(
-        "this project",
-        "LES continues where others stop (bar: its largest N within an hour)",
-        f"at N = {largest:,.0f}: {measured}",
-        growth["les"].last_seconds < HOUR,
-    )
+    times = []
+    for method in methods:
+        found = growth[method.distance]
+        note = "" if found.largest == largest else " (extrapolated)"
+        times.append(f"{method.label} {found.seconds(largest):,.3g} s{note}")
+    expected = "LES continues where others stop (bar: its largest N within an hour)"
+    measured = f"at N = {largest:,.0f}: {', '.join(times)}"
+    return Claim("this project", expected, measured, growth["les"].last_seconds < HOUR)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPE = {"gamma": "γ", "n_eigenvalues": "K", "bandwidth_factor": "factor of σ²"}
-_FAULTS = {
-    "noise": "noise, standard deviation",
-    "outliers": "share of rows far away",
-    "n_samples": "N",
-}
+_FAULTS = {"noise": "noise, standard deviation", "outliers": "share of rows far away"}
+_FAULTS["n_samples"] = "N"
 _PAIRS = ("T2,T2Sc", "T2,T3Sc", "T2,T3")
 _MOVED = "T2,clean"
 
@@ -50,13 +47,7 @@ class Condition:
         return {k: v for k, v in vars(self).items() if v != getattr(default, k)}
 
     def name(self, default: Condition) -> str:
-        """Return the changed settings in words.
-
-        Examples
-        --------
-        >>> Condition(noise=0.1, gamma=1e-6).name(Condition())
-        'noise=0.1, gamma=1e-06'
-        """
+        """Return the changed settings in words, such as `noise=0.1, gamma=1e-06`."""
         changes = self.changes(default).items()
         return ", ".join(f"{key}={value:g}" for key, value in changes) or "default"
 
@@ -81,16 +72,6 @@ class Condition:
             far = rng.uniform(-100.0, 100.0, size=(count, points.shape[1]))
             points = np.vstack([points[count:], far])
         return points
-
-
-def variations(default: Condition, factors: Mapping[str, Iterable[Any]]) -> list[Condition]:
-    """Return the default with each factor at each of its levels but the default's own."""
-    return [
-        replace(default, **{factor: level})
-        for factor, levels in factors.items()
-        for level in levels
-        if level != getattr(default, factor)
-    ]
 
 
 @dataclass(frozen=True)
@@ -136,17 +117,11 @@ def effects_of(table: pd.DataFrame, conditions: Mapping[str, Condition]) -> list
             continue
         means = rows.groupby("pair")["distance"].mean()
         each = [crossing(trial, name) for _, trial in rows.groupby("trial")]
-        effect = Effect(
-            name,
-            condition,
-            changed=frozenset(condition.changes(default)),
-            across=means["T2,T3"],
-            resampled=rows[(rows["c"] == 1.0) & (rows["pair"] == "T2,T2Sc")]["distance"].mean(),
-            moved=float(means.get(_MOVED, math.nan)),
-            crossing=crossing(rows, name),
-            spread=float(np.std(each)) if np.isfinite(each).all() else math.nan,
-        )
-        effects.append(effect)
+        spread = float(np.std(each)) if np.isfinite(each).all() else math.nan
+        resampled = rows[(rows["c"] == 1.0) & (rows["pair"] == "T2,T2Sc")]["distance"].mean()
+        moved, changed = means.get(_MOVED, math.nan), frozenset(condition.changes(default))
+        distances = (means["T2,T3"], resampled, float(moved))
+        effects.append(Effect(name, condition, changed, *distances, crossing(rows, name), spread))
     return effects
 
 
@@ -170,21 +145,15 @@ class Recommendation:
 
     def __str__(self) -> str:
         levels = ", ".join(f"{level:g}: {_short(c)}" for level, c in self.worst.items())
-        noises = ", ".join(f"{noise:g}" for noise in self.noises)
-        unstable = ", ".join(f"{level:g}" for level in self.unstable) or "no level"
+        noises, unstable = (", ".join(f"{x:g}" for x in xs) for xs in (self.noises, self.unstable))
         return (
             f"best: {self.best:g}. Highest crossing over noise {noises}, by level: {levels}. The "
-            f"least noise moves T2 by more than resampling does at {unstable}"
+            f"least noise moves T2 by more than resampling does at {unstable or 'no level'}"
         )
 
 
 def recommend(effects: Sequence[Effect], factor: str, default: Condition) -> Recommendation | None:
-    """Return the best level of one setting of the recipe; None where it was not varied.
-
-    The lower the crossing, the wider the range of c in which dimension is separated from scale;
-    the worst crossing over all noises counts. A level at which the least noise has more effect
-    than resampling is excluded.
-    """
+    """Return the best level of one setting of the recipe; None where it was not varied."""
     levels: dict[float, list[Effect]] = {}
     for effect in sorted(effects, key=lambda e: e.level(factor)):
         if effect.varies(factor, noise=None):
@@ -194,14 +163,13 @@ def recommend(effects: Sequence[Effect], factor: str, default: Condition) -> Rec
     common = set.intersection(*noises) if noises else set()
     if len(levels) < 2 or not common:
         return None
-    rows = [e for those in levels.values() for e in those if e.condition.noise in common]
-    least = min((noise for noise in common if noise), default=None)
-    unstable = {
-        e.level(factor) for e in rows if e.condition.noise == least and e.moved > e.resampled
-    }
-    worst = {level: max(e.crossing for e in rows if e.level(factor) == level) for level in levels}
+    least, unstable, worst = min(common - {0.0}, default=None), [], {}
+    for level, rows in levels.items():
+        worst[level] = max(e.crossing for e in rows if e.condition.noise in common)
+        if any(e.condition.noise == least and e.moved > e.resampled for e in rows):
+            unstable.append(level)
     at = float(getattr(default, factor))
-    return Recommendation(at, worst, tuple(sorted(unstable)), tuple(sorted(common)))
+    return Recommendation(at, worst, tuple(unstable), tuple(sorted(common)))
 
 
 def recipe_table(effects: Sequence[Effect]) -> list[str]:
@@ -229,22 +197,19 @@ def recipe_table(effects: Sequence[Effect]) -> list[str]:
 def data_table(effects: Sequence[Effect]) -> list[str]:
     """Return a table with a row per fault of the data, by the default recipe."""
     head = ["data", "d(T2,T3)", "resampled", "T2 moved by", "crossing"]
-    rows = [
-        [effect.name, *effect.cells()]
-        for effect in effects
-        if len(effect.changed - {"robust"}) < 2 and effect.changed <= {*_FAULTS, "robust"}
-    ]
+    faults = [{fault, "robust"} for fault in _FAULTS]
+    shown = [e for e in effects if any(e.changed <= fault for fault in faults)]
     text = "The data, by the default recipe (all four tori changed alike):"
-    return [text, markdown_table(head, rows)]
+    return [text, markdown_table(head, [[e.name, *e.cells()] for e in shown])]
 
 
 @dataclass(frozen=True)
 class Sensitivity(Experiment):
     """One thing changed at a time: γ, K, the factor of σ², noise, outliers, and N.
 
-    Every condition has its own curves against c. γ, K and the factor are varied on clean and on
-    noisy data, since a setting that is best without noise may be worst with it. All conditions
-    of a trial use the same tori. `--quick` has fewer trials and levels.
+    γ, K and the factor are varied on clean and on noisy data, since a setting that is best
+    without noise may be worst with it. All conditions of a trial use the same tori. `--quick`
+    has fewer trials and levels.
     """
 
     name: ClassVar[str] = "sensitivity"
@@ -285,16 +250,19 @@ class Sensitivity(Experiment):
     @property
     def conditions(self) -> dict[str, Condition]:
         """Name -> condition, the default first."""
-        recipe = dict(zip(RECIPE, (self.gammas, self.eigenvalues, self.factors), strict=True))
-        found = [self.default]
+        default, found = self.default, [self.default]
         for noise in self.noises:
-            noisy = replace(self.default, noise=noise)
-            found += [noisy, *(variations(noisy, recipe) if noise <= self.most_noise else [])]
+            noisy = replace(default, noise=noise)
+            found.append(noisy)
+            if noise <= self.most_noise:
+                found += [replace(noisy, gamma=gamma) for gamma in self.gammas]
+                found += [replace(noisy, n_eigenvalues=k) for k in self.eigenvalues]
+                found += [replace(noisy, bandwidth_factor=factor) for factor in self.factors]
         for share in self.outliers:
-            dirty = replace(self.default, outliers=share)
+            dirty = replace(default, outliers=share)
             found += [dirty, replace(dirty, robust=True)]
-        found += variations(self.default, {"n_samples": self.sizes})
-        return {condition.name(self.default): condition for condition in found}
+        found += [replace(default, n_samples=size) for size in self.sizes]
+        return {condition.name(default): condition for condition in found}
 
     def stages(self) -> list[Stage]:
         """Return the conditions, grouped by the spectrum they share."""

@@ -37,7 +37,7 @@ PAIRS = {
     "T3,T2Sc": True,
 }
 RISING = ("T2,T2Sc", "T3,T3Sc", "T3,T2Sc")
-FALLING = ("T2,T3Sc",)
+FALLING = "T2,T3Sc"
 # The methods that show the expected trends according to the paper; the others do not.
 _TRENDS = ("les", "gromov-wasserstein", "imd-diffusion")
 
@@ -170,12 +170,9 @@ def crossing(table: pd.DataFrame, method: str) -> float:
 
     Above it a change of scale is smaller than a change of dimension: the lower it is, the wider
     the range of c in which the method separates them. By linear interpolation; -inf where the
-    curves do not cross within the measured range, inf where scale dominates from the start, NaN
-    where the method was not run.
+    curves do not cross within the measured range, inf where scale dominates from the start.
     """
     curves = mean_curves(table, method)
-    if not curves:
-        return math.nan
     gaps = curves["T2,T2Sc"] - curves["T2,T3Sc"]
     scales = np.sort(table["c"].unique())
     if gaps[-1] >= 0:
@@ -197,12 +194,8 @@ def crossing_text(value: float) -> str:
 
 def crossing_claim(source: str, label: str, value: float, expected: float, tol: float) -> Claim:
     """Return whether the curves cross where expected, up to `tol`."""
-    return Claim(
-        source,
-        f"{label}: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = {expected} (± {tol})",
-        crossing_text(value),
-        math.isfinite(value) and abs(value - expected) <= tol,
-    )
+    text = f"{label}: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = {expected} (± {tol})"
+    return Claim(source, text, crossing_text(value), abs(value - expected) <= tol)
 
 
 def crossings(table: pd.DataFrame, methods: Sequence[Method]) -> tuple[dict[str, float], str]:
@@ -215,22 +208,19 @@ def trend_claim(table: pd.DataFrame, method: Method, source: str) -> Claim:
     """Return whether the mean curves rise and fall as the paper says."""
     curves = mean_curves(table, method.distance)
     slopes = {pair: -np.diff(curves[pair]) for pair in RISING}
-    slopes |= {pair: np.diff(curves[pair]) for pair in FALLING}
+    slopes[FALLING] = np.diff(curves[FALLING])
     broken = [
         f"d({pair}) in {int((steps <= 0).sum())} of {steps.size} steps, by up to "
         f"{-steps.min():.2g} where its mean is {curves[pair][steps.argmin()]:.3g}"
         for pair, steps in slopes.items()
         if (steps <= 0).any()
     ]
+    expected = f"{method.label}: as c falls, d(T2,T2Sc), d(T3,T3Sc) and d(T3,T2Sc) rise and "
+    expected += "d(T2,T3Sc) falls"
+    if curves[FALLING].size < 2:
+        return Claim(source, expected, "one c shows no trend", None)
     measured = "not monotone: " + ", ".join(broken) if broken else "all four curves are monotone"
-    has_steps = curves[FALLING[0]].size > 1
-    return Claim(
-        source,
-        f"{method.label}: as c falls, d(T2,T2Sc), d(T3,T3Sc) and d(T3,T2Sc) rise and "
-        "d(T2,T3Sc) falls",
-        measured if has_steps else "one c shows no trend",
-        not broken if has_steps else None,
-    )
+    return Claim(source, expected, measured, not broken)
 
 
 @dataclass(frozen=True)
@@ -305,11 +295,10 @@ class Tori(TorusExperiment):
         """Return the paper's trends and crossings, and the stability of LES."""
         methods = within(self.panels, table["method"])
         names = {method.distance for method in methods}
-        trends = [trend_claim(table, m, "Section 5.1") for m in methods if m.distance in _TRENDS]
-        without = [_no_trend_claim(table, m) for m in methods if m.distance not in _TRENDS]
-        claims = [*trends, *without, *_crossing_claims(table, methods)]
-        if "imd" in names:
-            claims.append(_insensitivity_claim(table))
+        claims = [trend_claim(table, m, "Section 5.1") for m in methods if m.distance in _TRENDS]
+        claims += [_no_trend_claim(table, m) for m in methods if m.distance not in _TRENDS]
+        claims += _crossing_claims(table, methods)
+        claims += [_insensitivity_claim(table)] if "imd" in names else []
         return claims + (_stability_claims(table) if "les" in names else [])
 
 
@@ -331,30 +320,18 @@ def _crossing_claims(table: pd.DataFrame, methods: Sequence[Method]) -> list[Cla
     if "les" not in found:
         return claims
     les, limit = found["les"], 0.42  # 0.41 in Fig. 1
+    level = f"LES: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = 0.41 (bar: at most {limit})"
+    claims.insert(0, Claim("Fig. 1", level, crossing_text(les), les <= limit))
     others = [found[name] for name in _TRENDS if name in found and name != "les"]
-    lower = [m.label for m in methods if found[m.distance] < les]
-    return [
-        Claim(
-            "Fig. 1",
-            f"LES: d(T2,T2Sc) and d(T2,T3Sc) cross at about c = 0.41 (bar: at most {limit})",
-            crossing_text(les),
-            les <= limit,
-        ),
-        *claims,
-        Claim(
-            "Section 5.1",
-            "LES separates dimension from scale over a wider range of c (lower crossing) than GW "
-            "and IMD (our approach)",
-            measured,
-            all(les < value for value in others) if others else None,
-        ),
-        Claim(  # the paper does not say so of IMD
-            "this project",
-            "LES has the lowest crossing of all methods run",
-            f"lower: {', '.join(lower)}" if lower else f"none of {len(found) - 1} others is lower",
-            not lower if len(methods) > 1 else None,
-        ),
-    ]
+    wider = "LES separates dimension from scale over a wider range of c (lower crossing) than GW "
+    passed = all(les < value for value in others) if others else None
+    claims.append(Claim("Section 5.1", wider + "and IMD (our approach)", measured, passed))
+    # The paper does not say so of IMD.
+    lower = ", ".join(m.label for m in methods if found[m.distance] < les)
+    text = f"lower: {lower}" if lower else f"none of {len(found) - 1} others is lower"
+    passed = not lower if len(methods) > 1 else None
+    lowest = "LES has the lowest crossing of all methods run"
+    return [*claims, Claim("this project", lowest, text, passed)]
 
 
 def _insensitivity_claim(table: pd.DataFrame) -> Claim:
@@ -367,14 +344,10 @@ def _insensitivity_claim(table: pd.DataFrame) -> Claim:
         if len(means):
             share = max(means["T2,T2Sc"], means["T3,T3Sc"]) / means["T2,T3"]
             shares.append(f"{share:.2f} for {name}")
-    return Claim(
-        "Section 5.1",
-        "IMD captures mainly the major dimensionality differences and is not sensitive to small "
-        "differences of scale",
-        f"larger of d(T2,T2Sc) and d(T3,T3Sc), over d(T2,T3), at {least:g} ≤ c < 1: "
-        f"{'; '.join(shares) or 'no such c was run'}",
-        None,
-    )
+    expected = "IMD captures mainly the major dimensionality differences and is not sensitive to "
+    measured = f"larger of d(T2,T2Sc) and d(T3,T3Sc), over d(T2,T3), at {least:g} ≤ c < 1: "
+    measured += "; ".join(shares) or "no such c was run"
+    return Claim("Section 5.1", expected + "small differences of scale", measured, None)
 
 
 def _stability_claims(table: pd.DataFrame) -> list[Claim]:
@@ -388,18 +361,12 @@ def _stability_claims(table: pd.DataFrame) -> list[Claim]:
     unscaled = les[les["c"] == 1.0].groupby("pair")["distance"].mean()
     ratio = float(unscaled["T2,T3"] / unscaled["T2,T2Sc"]) if len(unscaled) else math.nan
     spread = float(across.std() / across.mean())
+    larger = f"LES at c = 1: mean d(T2,T3) is at least {least_ratio:g} times the mean of two "
+    larger += "independent samples of T2"
+    times = f"{ratio:.1f} times" if len(unscaled) else "c = 1 was not run"
+    stable = f"LES: the standard deviation of d(T2,T3) is below {most_spread:.0%} of its mean"
+    share = f"{spread:.2%} over {len(across)} independent samples, mean {across.mean():.2f}"
     return [
-        Claim(
-            "this project",
-            f"LES at c = 1: mean d(T2,T3) is at least {least_ratio:g} times the mean of two "
-            "independent samples of T2",
-            f"{ratio:.1f} times" if len(unscaled) else "c = 1 was not run",
-            ratio >= least_ratio,
-        ),
-        Claim(
-            "this project",
-            f"LES: the standard deviation of d(T2,T3) is below {most_spread:.0%} of its mean",
-            f"{spread:.2%} over {len(across)} independent samples, mean {across.mean():.2f}",
-            spread < most_spread,
-        ),
+        Claim("this project", larger, times, ratio >= least_ratio),
+        Claim("this project", stable, share, spread < most_spread),
     ]
