@@ -39,12 +39,10 @@ class PointLabels(Artist):
             groups.setdefault(tuple(cell), []).append(i)
         self.groups = list(groups.values())
         self.names = [", ".join(names[i] for i in group) for group in self.groups]
-        self.labels = [
-            axes.annotate(
-                name, places[group[0]], (_GAP, 0), textcoords="offset points", fontsize=8
-            )
-            for name, group in zip(self.names, self.groups, strict=True)
-        ]
+        look: Any = {"xytext": (_GAP, 0), "textcoords": "offset points", "fontsize": 8}
+        firsts = [places[group[0]] for group in self.groups]
+        named = zip(self.names, firsts, strict=True)
+        self.labels = [axes.annotate(name, place, **look) for name, place in named]
         for artist in (self, *self.labels):
             artist.set_in_layout(False)  # their places depend on the layout
         self.set_zorder(self.labels[0].get_zorder() - 0.1)  # drawn, and so placed, before them
@@ -53,6 +51,7 @@ class PointLabels(Artist):
     def draw(self, renderer: RendererBase) -> None:
         """Place the labels, which are drawn after this."""
         axes: Any = self.axes
+        whole = axes.bbox.bounds
         points: Any = renderer.points_to_pixels(1.0)
         spots = axes.transData.transform(self.places)
         reach = 4.0 * points  # the size of a marker
@@ -66,20 +65,13 @@ class PointLabels(Artist):
                 label.set_text(text)
                 size = label.get_window_extent(renderer)
                 boxes = {side: _beside(own, size, side) for side in _SIDES}
-                free = (
-                    side
-                    for side, box in boxes.items()
-                    if Bbox.union([axes.bbox, box]).bounds == axes.bbox.bounds
-                    and not box.count_overlaps(taken)
-                )
-                side = next(free, None)
+                inside = [s for s in _SIDES if Bbox.union([axes.bbox, boxes[s]]).bounds == whole]
+                side = next((s for s in inside if not boxes[s].count_overlaps(taken)), None)
                 if side is not None:
                     across, up = side
-                    label.set(
-                        position=(_GAP * across, _GAP * up),
-                        ha={1: "left", 0: "center", -1: "right"}[across],
-                        va={1: "bottom", 0: "center", -1: "top"}[up],
-                    )
+                    ha = {1: "left", 0: "center", -1: "right"}[across]
+                    va = {1: "bottom", 0: "center", -1: "top"}[up]
+                    label.set(position=(_GAP * across, _GAP * up), ha=ha, va=va)
                     written.append(boxes[side])
                     break
             label.set_visible(side is not None)

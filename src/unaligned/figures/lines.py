@@ -47,9 +47,7 @@ def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) 
     signatures = _signatures(comparison, "spectra")
     shown = one_tag(tag, comparison.names, comparison.metadata)
     n = len(COLOURS)
-    lines: list[tuple[Any, str]] = [
-        (COLOURS[i % n], "-" if i < n else "--") for i in range(len(signatures))
-    ]
+    lines: Any = [(COLOURS[i % n], "-" if i < n else "--") for i in range(len(signatures))]
     if shown is not None:
         lines = [(colour, "-") for colour, _ in looks(shown, len(signatures))]
     with style():
@@ -102,10 +100,8 @@ def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
     eigenvalues, spectrum = signature.eigenvalues, signature.spectrum
     index = np.arange(1, eigenvalues.size + 1)
     lowest = min(found.floor, float(eigenvalues[eigenvalues > 0].min())) / 3
-    low, middle, high = (
-        np.maximum(values, lowest)
-        for values in (spectrum.lower, eigenvalues, spectrum.upper + spectrum.slack)
-    )
+    band = (spectrum.lower, eigenvalues, spectrum.upper + spectrum.slack)
+    low, middle, high = (np.maximum(values, lowest) for values in band)
     with style():
         axes = new_axes(ax, (6.0, 4.0))
         axes.fill_between(index, low, high, color=COLOURS[0], alpha=0.25, lw=0)

@@ -11,17 +11,7 @@ from .. import _check
 from .._check import FloatArray
 from ..result import Comparison
 from ..tags import one_tag
-from .style import (
-    COLOUR_MAP,
-    COLOURS,
-    add_legend,
-    looks,
-    new_axes,
-    set_title,
-    shrink_to_slot,
-    size_in_points,
-    style,
-)
+from .style import COLOUR_MAP, COLOURS, add_legend, fit_to_slot, looks, new_axes, set_title, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,9 +40,9 @@ def heatmap(
 
     _check.one_of("order", order, ("given", "tree"))
     n, m = comparison.distances.shape
-    merged = comparison.linkage() if order == "tree" else None
-    rows, columns = np.arange(n), np.arange(m)
-    if merged is not None:
+    rows, columns, merged = np.arange(n), np.arange(m), None
+    if order == "tree":
+        merged = comparison.linkage()
         rows = columns = hierarchy.leaves_list(merged)
     values = comparison.distances[np.ix_(rows, columns)]
     with style():
@@ -70,7 +60,7 @@ def heatmap(
             _annotate(axes, values)
         if merged is not None:
             _draw_tree_above(axes, merged)
-        shrink_to_slot(axes, axes.xaxis, axes.yaxis)
+        fit_to_slot(axes, axes.xaxis, axes.yaxis)
     return axes
 
 
@@ -110,12 +100,13 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
         tree = comparison.linkage(method)
         hierarchy.dendrogram(tree, labels=names, orientation="left", ax=axes, **colours)
         axes.set_xlim(right=-0.01 * axes.get_xlim()[0])  # or lines at 0 are clipped
-        height = size_in_points(axes)[1] / len(names)
+        figure: Any = axes.get_figure(root=True)
+        height = 72 * axes.bbox.height / figure.dpi / len(names)  # of a leaf, in points
         axes.tick_params(axis="y", labelsize=min(9.0, max(4.0, 0.9 * height)))
         axes.spines[["left", "right", "top"]].set_visible(False)
         axes.set_xlabel(f"{comparison.distance_label} distance")
         set_title(axes, f"{method} linkage")
-        shrink_to_slot(axes, axes.yaxis)
+        fit_to_slot(axes, axes.yaxis)
     return axes
 
 
@@ -151,9 +142,8 @@ def embedding(
     with style():
         axes = new_axes(ax, (5.5, 4.5))
         labelled: set[Any] = set()
-        for place, value, (colour, marker) in zip(
-            places, values, looks(shown, len(places)), strict=True
-        ):
+        points = zip(places, values, looks(shown, len(places)), strict=True)
+        for place, value, (colour, marker) in points:
             # One entry of the legend per group.
             label = value if isinstance(value, str) and value not in labelled else None
             labelled.add(value)

@@ -50,19 +50,13 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return ax or Figure(figsize=size, layout="constrained").add_subplot()
 
 
-def size_in_points(axes: Axes) -> tuple[float, float]:
-    """Return the current width and height of axes in points."""
-    figure: Any = axes.get_figure(root=True)
-    box = axes.get_window_extent()
-    return 72 * box.width / figure.dpi, 72 * box.height / figure.dpi
-
-
 def _n_letters(axes: Axes, fontsize: float) -> int:
-    """Return the number of letters of this size that fit into the width of axes."""
-    return int(size_in_points(axes)[0] / (0.55 * fontsize))
+    """Return the number of letters of this size in points that fit into the width of axes."""
+    figure: Any = axes.get_figure(root=True)
+    return int(72 * axes.bbox.width / figure.dpi / (0.55 * fontsize))
 
 
-def shrink_to_slot(axes: Axes, *named: Axis) -> None:
+def fit_to_slot(axes: Axes, *named: Axis) -> None:
     """Shrink axes until their labels fit into the subplot's slot, beside other subplots.
 
     Tick labels along `named` wider than half of the axes are shortened. A figure with a layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -244,15 +244,10 @@ def _write_csv(path: PathLike, pairs: Pairs) -> None:
 def _write_json(path: PathLike, pairs: Pairs) -> None:
     from ..io.archive import write_text
 
-    rows = [
-        {
-            **asdict(record),
-            "recipe": asdict(signature.recipe),
-            "eigenvalues": signature.eigenvalues,
-            "values": signature.values,
-        }
-        for record, signature in pairs
-    ]
+    rows = []
+    for record, signature in pairs:
+        arrays = {"eigenvalues": signature.eigenvalues, "values": signature.values}
+        rows.append({**asdict(record), "recipe": asdict(signature.recipe), **arrays})
     write_text(path, json.dumps(jsonable(rows), indent=1) + "\n")
 
 
@@ -272,5 +267,4 @@ def _write_npz(path: PathLike, pairs: Pairs) -> None:
         np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
 
-Writer: TypeAlias = Callable[[PathLike, Pairs], None]
-WRITERS: dict[str, Writer] = {".csv": _write_csv, ".json": _write_json, ".npz": _write_npz}
+WRITERS = {".csv": _write_csv, ".json": _write_json, ".npz": _write_npz}
