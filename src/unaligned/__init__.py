@@ -51,11 +51,7 @@ _HOME = {
     "signature": "comparison",
 }
 
-__all__ = [
-    "__version__",
-    "errors",
-    *sorted(_HOME),
-]
+__all__ = ["__version__", "errors", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:

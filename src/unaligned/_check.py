@@ -26,9 +26,8 @@ Settings = TypeVar("Settings")
 def whole_number(name: str, value: object) -> int:
     """Return `value` as an int; True, 2.0 and "2" raise."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise InputTypeError(
-            f"{name}={value!r} must be a whole number, not {type(value).__name__}."
-        )
+        kind = type(value).__name__
+        raise InputTypeError(f"{name}={value!r} must be a whole number, not {kind}.")
     return int(value)
 
 
@@ -92,13 +91,7 @@ def file_path(name: str, value: object) -> Path:
 
 
 def suffix_of(name: str, path: object, allowed: Collection[str], remedy: str = "") -> str:
-    """Return the suffix of a path in lower case, such as `.npz`, if it is `allowed`.
-
-    Examples
-    --------
-    >>> suffix_of("path", "distances.CSV", (".csv", ".json"))
-    '.csv'
-    """
+    """Return the suffix of a path in lower case, such as `.npz`, if it is `allowed`."""
     suffix = file_path(name, path).suffix.lower()
     if suffix not in allowed:
         known = ", ".join(filter(None, allowed))
@@ -121,10 +114,9 @@ def known_options(
     also: Mapping[str, str] | None = None,
 ) -> None:
     """Raise for option names that `owner` does not have, suggesting the nearest one."""
-    names = tuple(allowed)
+    choices = sorted(allowed)
     for option in options:
-        if option not in names:
-            choices = sorted(names)
+        if option not in choices:
             raise OptionError(
                 f"{owner} has no option {option!r}.{did_you_mean(option, choices, also)} "
                 f"Its options are: {', '.join(choices) or 'none'}."
@@ -134,13 +126,7 @@ def known_options(
 def did_you_mean(
     value: object, choices: Iterable[str], also: Mapping[str, str] | None = None
 ) -> str:
-    """Return ' Did you mean ...?' for the choice nearest to `value`, or an empty string.
-
-    Examples
-    --------
-    >>> did_you_mean("MMD", ["mtd", "mmd"]), did_you_mean("FID", ["frechet"], {"fid": "frechet"})
-    (" Did you mean 'mmd'?", " Did you mean 'frechet'?")
-    """
+    """Return ' Did you mean ...?' for the choice nearest to `value`, or an empty string."""
     words = {choice.lower(): choice for choice in choices} | dict(also or {})
     near = difflib.get_close_matches(str(value).lower(), words, n=1)
     return f" Did you mean {words[near[0]]!r}?" if near else ""
@@ -174,15 +160,9 @@ def require_numeric(dtype: np.dtype[Any], label: str) -> None:
     """Raise if values are not real numbers."""
     if dtype.kind in "biuf":
         return
-    what = {
-        "O": "Python objects",
-        "U": "text",
-        "S": "bytes",
-        "c": "complex numbers",
-        "M": "dates",
-        "m": "time spans",
-        "V": "records",
-    }.get(dtype.kind, str(dtype))
+    kinds = {"O": "Python objects", "U": "text", "S": "bytes", "c": "complex numbers"}
+    kinds |= {"M": "dates", "m": "time spans", "V": "records"}
+    what = kinds.get(dtype.kind, str(dtype))
     raise InputTypeError(
         f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
         "Convert it first, e.g. values.astype(float)."

@@ -8,13 +8,7 @@ from typing import Any
 
 
 def amount(n_bytes: float) -> str:
-    """Return a number of bytes for people.
-
-    Examples
-    --------
-    >>> amount(2048), amount(1023 * 2**20), amount(3e9)
-    ('2 KiB', '1023 MiB', '2.8 GiB')
-    """
+    """Return a number of bytes for people, such as '1023 MiB' or '2.8 GiB'."""
     size, units = float(n_bytes), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]
@@ -23,13 +17,7 @@ def amount(n_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people, to the two digits that an estimate has.
-
-    Examples
-    --------
-    >>> duration(0.0123), duration(75), duration(300), duration(7300)
-    ('0.012 s', '75 s', '5 min', '2.0 h')
-    """
+    """Return a time for people to two digits, such as '0.012 s', '75 s' or '2.0 h'."""
     if seconds < 90:
         return f"{max(seconds, 1e-3):.2g} s"
     minutes = seconds / 60
@@ -42,12 +30,6 @@ def jsonable(value: Any, *, allow_nan: bool = False) -> Any:
     Arrays and tuples become lists, keys become text, and other objects their `str`. JSON has no
     NaN and no infinity: they become None. `allow_nan=True` keeps them, for files that only
     Python reads.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> jsonable({1: np.arange(2), "x": (np.float64(0.5), np.nan)})
-    {'1': [0, 1], 'x': [0.5, None]}
     """
     if isinstance(value, Mapping):
         return {str(key): jsonable(item, allow_nan=allow_nan) for key, item in value.items()}

@@ -132,9 +132,7 @@ def distance(
     True
     """
     for name in options.keys() & {"datasets", "references", "n_jobs", "progress"}:
-        raise OptionError(
-            f"distance() compares two datasets and has no option {name!r}. compare() has it."
-        )
+        raise OptionError(f"distance() has no option {name!r}; compare() has.")
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
@@ -212,11 +210,8 @@ def compare(
     if size is not None:
         rows = subsample_all(rows, size, seed)
         columns = columns and subsample_all(columns, size, seed)
-        everything = [*rows.values(), *(columns or {}).values()]
     method = fit_distance(method, rows, columns)
-    preparation = {**given, "subsample": size}
+    done = {**given, "subsample": size}
     kept = None if cache is None else Cache.at(cache)
-    with resolve_engine(engine, n_jobs, progress) as where:
-        return fill(
-            method, rows, columns, seed=seed, preparation=preparation, engine=where, cache=kept
-        )
+    with resolve_engine(engine, n_jobs, progress) as at:
+        return fill(method, rows, columns, seed=seed, preparation=done, engine=at, cache=kept)

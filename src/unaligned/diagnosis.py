@@ -79,8 +79,7 @@ class Diagnosis:
         """Draw the spectrum with γ, the float floor and the knee."""
         from . import figures  # upward, at call time only
 
-        drawn: Axes = figures.diagnosis(self, ax=ax)
-        return drawn
+        return figures.diagnosis(self, ax=ax)
 
     def __str__(self) -> str:
         s = self.signature
@@ -128,8 +127,7 @@ def diagnose(
     count, count_reason = suggest_count(eigenvalues, gamma)
     table = None
     if other is not None:
-        second, _ = prepare(other, options)
-        table = _sensitivity(dataset, second, settings, seed)
+        table = _sensitivity(dataset, prepare(other, options)[0], settings, seed)
     return Diagnosis(
         signature=signature,
         above_gamma=int((eigenvalues > signature.recipe.gamma).sum()),
@@ -162,8 +160,7 @@ def _sensitivity(
         gamma = max(gamma_by_rule(rule, s.eigenvalues, s.n_samples) for s in pair)
     else:
         gamma = rule
-    rows: list[tuple[str, float, float]] = []
-    rows += [("gamma", g, _les(pair, g, k)) for g in GAMMAS]
+    rows: list[tuple[str, float, float]] = [("gamma", g, _les(pair, g, k)) for g in GAMMAS]
     counts = sorted({max(1, round(share * k)) for share in (0.25, 0.5, 1.0)})
     rows += [("n_eigenvalues", m, _les(pair, gamma, m)) for m in counts]
     for setting, value, kernel in _scales(base.kernel):

@@ -52,8 +52,7 @@ def embed(
     method = _check.one_of("method", method, METHODS)
     rng = _check.root_seed(rng)
     k = _check.positive_int("n_components", n_components)
-    n = distances.shape[0]
-    if k >= n:
+    if k >= (n := len(distances)):
         raise InputError(
             f"n_components={k} needs more than {k} datasets; there are {n}. Lower n_components."
         )
@@ -68,12 +67,6 @@ def symmetrised(distances: FloatArray) -> FloatArray:
     """Return the mean of both directions, clipped at 0, with a zero diagonal, (n, n).
 
     Unbiased estimates may be negative, and `crosslid` of a dataset with itself is not 0.
-
-    Examples
-    --------
-    >>> symmetrised(np.array([[3.0, 1.0], [2.0, -1.0]]))
-    array([[0. , 1.5],
-           [1.5, 0. ]])
     """
     mean: FloatArray = np.maximum((distances + distances.T) / 2, 0.0)
     np.fill_diagonal(mean, 0.0)
@@ -85,15 +78,8 @@ def classical_mds(distances: FloatArray, n_components: int) -> FloatArray:
 
     The leading eigenvectors of -J D² J / 2, J the centring matrix, scaled by the roots of their
     eigenvalues. O(n³) time.
-
-    Examples
-    --------
-    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]))
-    >>> classical_mds(line, 1).ravel().round(6)
-    array([-2., -1.,  3.])
     """
-    n = distances.shape[0]
-    centring = np.eye(n) - 1.0 / n
+    centring = np.eye(len(distances)) - 1.0 / len(distances)
     eigenvalues, U = np.linalg.eigh(-0.5 * centring @ distances**2 @ centring)
     leading = np.argsort(eigenvalues)[::-1][:n_components]
     roots = np.sqrt(np.maximum(eigenvalues[leading], 0.0))
@@ -107,12 +93,6 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
     operator times their eigenvalues, without the constant one. Departure from the paper: σ² is
     twice the median of the off-diagonal squares, because the zero diagonal would make the scale
     of a few datasets too small. O(n³) time.
-
-    Examples
-    --------
-    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 5.0], [0.0, 1.0, 5.0]))
-    >>> np.argsort(diffusion_map(line, 1).ravel())  # 0 and 1 are close
-    array([0, 1, 2])
     """
     pairs = distances[np.triu_indices_from(distances, k=1)] ** 2
     scale = 2.0 * float(np.median(pairs)) or 2.0 * float(pairs.mean())
@@ -191,21 +171,6 @@ def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pears
     Over all pairs i < j, of the distance and :math:`|v_i - v_j|`, such as the time between two
     samples in Section 5.2. Pairs that share a dataset are dependent, so the usual p-value of a
     correlation does not apply.
-
-    Parameters
-    ----------
-    distances
-        Shape (n, n), symmetric.
-    values
-        Shape (n,).
-    method
-        `"pearson"`, or `"spearman"` (of ranks).
-
-    Examples
-    --------
-    >>> line = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
-    >>> round(correlate(line, [10.0, 11.0, 13.0]), 6)
-    1.0
     """
     numbers = _numbers(values, distances.shape[0])
     i, j = np.triu_indices(numbers.size, k=1)
@@ -216,26 +181,9 @@ def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pears
 def correlate_to_references(
     distances: FloatArray, values: npt.ArrayLike, how: str = "mean", method: str = "pearson"
 ) -> float:
-    """Return the correlation of the dissimilarity to all references with a value per dataset.
+    """Return the correlation of `aggregate(distances, how)` with a value per dataset, (n,).
 
     As in Section 5.3, where the value is the accuracy on a new task.
-
-    Parameters
-    ----------
-    distances
-        Shape (n, m): datasets × references.
-    values
-        Shape (n,).
-    how
-        As in `aggregate`.
-    method
-        As in `correlate`.
-
-    Examples
-    --------
-    >>> distances = np.array([[1.0, 3.0], [4.0, 8.0], [9.0, 9.0]])
-    >>> round(correlate_to_references(distances, [3, 2, 1]), 2)
-    -1.0
     """
     numbers = _numbers(values, distances.shape[0])
     return _correlation(aggregate(distances, how), numbers, "values", method)
@@ -246,11 +194,10 @@ def _correlation(first: FloatArray, second: FloatArray, name: str, method: str) 
     from scipy.stats import rankdata
 
     method = _check.one_of("method", method, CORRELATIONS)
-    for what, constant in (("distances", first), (name, second)):
-        if np.ptp(constant) == 0:
-            raise InputError(
-                f"All {what} are equal ({constant[0]:g}); the correlation is undefined."
-            )
+    for what, numbers in (("distances", first), (name, second)):
+        if np.ptp(numbers) == 0:
+            value = f"{numbers[0]:g}"
+            raise InputError(f"All {what} are equal ({value}); the correlation is undefined.")
     if method == "spearman":
         first, second = rankdata(first), rankdata(second)
     # Scaled, because squares of very large or small numbers over- or underflow.
@@ -285,12 +232,8 @@ def _metric_mds(distances: FloatArray, n_components: int, seed: int) -> FloatArr
 
     if not distances.any():
         return np.zeros((distances.shape[0], n_components))  # SMACOF divides by their sum
-
-    # scikit-learn is renaming these options.
-    known = signature(MDS).parameters
-    options = (
-        {"metric": "precomputed"} if "metric_mds" in known else {"dissimilarity": "precomputed"}
-    )
+    known = signature(MDS).parameters  # scikit-learn is renaming these options
+    options = {"metric" if "metric_mds" in known else "dissimilarity": "precomputed"}
     if "init" in known:
         options["init"] = "random"
     model = MDS(n_components, n_init=8, random_state=seed % 2**32, **options)

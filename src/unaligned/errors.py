@@ -55,11 +55,7 @@ __all__ = [
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "row"), counted(2, "row"), counted(0, "entry", "entries")
-    ('1 row', '2 rows', '0 entries')
-    """
+    """Return a count with its noun, such as '1 row' or '2 rows'."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -125,14 +121,6 @@ def required(module: str, extra: str, purpose: str, *, package: str | None = Non
     """Import an optional module, or raise an error that names the extra to install.
 
     `package` is the distribution's name where it differs from the module's.
-
-    Examples
-    --------
-    >>> required("nowhere.inside", "formats", "Reading .nowhere")
-    Traceback (most recent call last):
-    ...
-    unaligned.errors.MissingExtraError: Reading .nowhere needs the package 'nowhere', which is \
-not installed. Install it with: pip install 'unaligned[formats]'
     """
     try:
         return import_module(module)
@@ -181,15 +169,7 @@ def warn(message: str, category: type[UnalignedWarning]) -> None:
 
 @contextmanager
 def collected() -> Iterator[list[Note]]:
-    """Collect the warnings of this context instead of issuing them.
-
-    Examples
-    --------
-    >>> with collected() as notes:
-    ...     warn("3 rows dropped", DataWarning)
-    >>> notes[0][0]
-    '3 rows dropped'
-    """
+    """Collect the warnings of this context instead of issuing them."""
     notes: list[Note] = []
     token = _NOTES.set(notes)
     try:
@@ -200,16 +180,7 @@ def collected() -> Iterator[list[Note]]:
 
 @contextmanager
 def about(label: str) -> Iterator[None]:
-    """Prefix the message of an `InputError` with the dataset it is about.
-
-    Examples
-    --------
-    >>> with about("dataset 'liver'"):
-    ...     raise InputError("gamma=-1 must be at least 0.")
-    Traceback (most recent call last):
-    ...
-    unaligned.errors.InputError: dataset 'liver': gamma=-1 must be at least 0.
-    """
+    """Prefix the message of an `InputError` with the dataset it is about."""
     try:
         yield
     except InputError as error:

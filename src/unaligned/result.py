@@ -55,7 +55,6 @@ class Comparison:
 
     Examples
     --------
-    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
@@ -148,7 +147,6 @@ class Comparison:
 
         Examples
         --------
-        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
@@ -180,7 +178,6 @@ class Comparison:
 
         Examples
         --------
-        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> known = {"a": rng.normal(size=(99, 2)), "b": rng.normal(size=(99, 2))}
@@ -193,9 +190,7 @@ class Comparison:
         from .embedding import aggregate  # upward, at call time only
 
         if self.is_square:
-            raise InputError(
-                "aggregate() needs distances to references. Use compare(datasets, references)."
-            )
+            raise InputError("aggregate() needs references. Use compare(datasets, references).")
         return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
 
     def correlate(self, values: Any, method: str = "pearson", *, aggregate: str = "mean") -> float:
@@ -217,14 +212,11 @@ class Comparison:
 
         Examples
         --------
-        >>> import numpy as np
         >>> import unaligned as ua
         >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
         >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
         >>> rings = {n: np.c_[np.cos(angles), w * np.sin(angles)] for n, w in widths.items()}
         >>> ua.compare(rings, n_eigenvalues=20).correlate(widths) > 0.9
-        True
-        >>> ua.compare(rings, {"a": rings["a"]}, n_eigenvalues=20).correlate(widths) > 0.9
         True
         """
         # Upward, at call time only.
@@ -269,15 +261,11 @@ class Comparison:
         Examples
         --------
         >>> import tempfile
-        >>> from pathlib import Path
-        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = {f"{d}d": rng.normal(size=(99, d)) for d in (1, 2, 3)}
-        >>> path = Path(tempfile.mkdtemp()) / "report.html"
+        >>> path = f"{tempfile.mkdtemp()}/report.html"
         >>> ua.compare(clouds, n_eigenvalues=20).report(path, tags={"dimension": [1, 2, 3]})
-        >>> "dimension" in path.read_text(encoding="utf-8")
-        True
         """
         from .report import write_report  # upward, at call time only
 

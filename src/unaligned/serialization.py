@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from ._format import jsonable
 from .data.facts import Facts
 from .errors import FileError
 from .io.archive import read_archive, write_archive
-from .metrics.base import Distance
 from .metrics.registry import resolve_distance
 from .result import Comparison
 from .spectra.signature import Signature
 
 _FORMAT = "unaligned-comparison"
+_PLAIN = (str, int, float, bool, type(None))  # options that a file can hold
 _TABLE = " For a table of the distances use comparison.to_frame().to_csv(path)."
 
 
@@ -26,12 +26,13 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
     arrays = {"distances": comparison.distances, "error_bounds": comparison.error_bounds}
     signatures: list[Any] = []
     descriptors: list[Any] = []
+    options = {k: v if isinstance(v, _PLAIN) else repr(v) for k, v in comparison.options.items()}
     header = {
         "names": comparison.names,
         "reference_names": comparison.reference_names,
         "distance": comparison.distance_name,
-        "options": _plain_options(comparison.options),
-        "restorable": _is_plain(comparison.options),
+        "options": options,
+        "restorable": all(isinstance(v, _PLAIN) for v in comparison.options.values()),
         "seed": comparison.seed,
         "is_square": comparison.is_square,
         "preparation": dict(comparison.preparation),
@@ -51,7 +52,9 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
                 signatures.append([side, name, part])
             elif comparison.distance is not None and (kept := comparison.distance.to_arrays(item)):
                 arrays |= {f"d{len(descriptors)}_{key}": v for key, v in kept.items()}
-                known = [_kept_facts(comparison.distance, facts[name])] if name in facts else []
+                known = [facts[name]._asdict()] if name in facts else []
+                if known and not comparison.distance.same_features:
+                    known[0]["feature_names"] = None  # 30,000 genes outweigh most descriptors
                 descriptors.append([side, name, list(kept), *known])
     write_archive(path, _FORMAT, header, arrays, remedy=_TABLE)
 
@@ -65,19 +68,22 @@ def read_comparison(path: str | os.PathLike[str]) -> Comparison:
         raise FileError(f"{os.fspath(path)!r} is not a complete comparison: {error}.") from error
 
 
-def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
+def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparison:
     stores: dict[str, dict[str, Any]] = {"row": {}, "column": {}}
     facts: dict[str, dict[str, Facts]] = {"row": {}, "column": {}}
     for number, (side, name, part) in enumerate(header["signatures"]):
         own = {key: arrays[f"{number}_{key}"] for key in ("eigenvalues", "lower", "upper")}
         stores[side][name] = Signature.from_parts(part, own)
-    restorable = header["restorable"]
-    method = resolve_distance(header["distance"], header["options"]) if restorable else None
+    method = None
+    if header["restorable"]:
+        method = resolve_distance(header["distance"], header["options"])
     if method is not None:
         for number, (side, name, keys, *known) in enumerate(header.get("descriptors", ())):
             stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
             if known:  # absent in the first files of 0.1.0
                 facts[side][name] = Facts.from_header(known[0])
+    steps = header["preparation"]["preprocess"]
+    steps = None if steps is None else tuple(steps)
     return Comparison(
         names=tuple(header["names"]),
         reference_names=tuple(header["reference_names"]),
@@ -88,7 +94,7 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
         options=header["options"],
         seed=header["seed"],
         is_square=header["is_square"],
-        preparation=_restored(header["preparation"]),
+        preparation={**header["preparation"], "preprocess": steps},
         _descriptors=stores["row"],
         _references=stores["column"],
         metadata=header.get("metadata", {}),  # absent in the first files of 0.1.0
@@ -97,32 +103,8 @@ def _from_parts(header: dict[str, Any], arrays: dict[str, Any]) -> Comparison:
     )
 
 
-def _kept_facts(method: Distance, facts: Facts) -> dict[str, Any]:
-    """Return the facts that later comparisons need.
-
-    Feature names are kept only where the distance checks them: 30,000 gene names would
-    outweigh most descriptors.
-    """
-    forgotten = {} if method.same_features else {"feature_names": None}
-    return {**facts.to_header(), **forgotten}
-
-
-def _restored(preparation: dict[str, Any]) -> dict[str, Any]:
-    steps = preparation["preprocess"]
-    return {**preparation, "preprocess": None if steps is None else tuple(steps)}
-
-
-def _is_plain(options: Mapping[str, Any]) -> bool:
-    plain = (str, int, float, bool, type(None))
-    return all(isinstance(value, plain) for value in options.values())
-
-
-def _plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v if _is_plain({k: v}) else repr(v) for k, v in options.items()}
-
-
-def _plain_part(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_part(metadata: Mapping[str, Any]) -> Any:
     """Return the numbers and text among the metadata."""
     kept = (str, int, float, np.integer, np.floating, np.bool_, type(None))
     found = {key: value for key, value in metadata.items() if isinstance(value, kept)}
-    return cast(dict[str, Any], jsonable(found, allow_nan=True))
+    return jsonable(found, allow_nan=True)

@@ -18,18 +18,10 @@ TagValue: TypeAlias = float | str | None
 
 @dataclass(frozen=True)
 class Tag:
-    """One annotation of all datasets: numbers, or strings naming groups; None where missing.
-
-    Attributes
-    ----------
-    name
-        Such as `day`.
-    values
-        One per dataset, in order.
-    """
+    """One annotation of all datasets: numbers, or strings naming groups; None where missing."""
 
     name: str
-    values: tuple[TagValue, ...]
+    values: tuple[TagValue, ...]  # one per dataset, in order
 
     @property
     def is_numeric(self) -> bool:
@@ -55,25 +47,12 @@ class Tag:
 
 
 def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
-    """Return tags in any supported form as one `Tag` each, in the order of `names`.
+    """Return tags as one `Tag` each, with a value for each of `names` or None.
 
-    Parameters
-    ----------
-    tags
-        A dict of dataset -> {tag: value}; a dict of tag -> values, these being a sequence in the
-        order of `names` or a dict by dataset; a dict of dataset -> value, for one tag; a
-        DataFrame (a row for each dataset) or a Series, by name of dataset; None for no tags.
-    names
-        The datasets; missing values are None. Values for other datasets are ignored, unless a
-        dataset has none of its own: then a name is misspelt, which is an error.
-
-    Examples
-    --------
-    >>> [tag] = read_tags({"a": {"day": 0}, "b": {"day": 2}}, ["a", "b"])
-    >>> tag.name, tag.values, tag.is_numeric
-    ('day', (0.0, 2.0), True)
-    >>> read_tags({"tissue": ["liver", "lung"]}, ["a", "b"])[0].groups
-    ('liver', 'lung')
+    `tags` is a dict of dataset -> {tag: value}; a dict of tag -> values, these being a sequence
+    in the order of `names` or a dict by dataset; a dict of dataset -> value, for one tag; a
+    DataFrame (a row for each dataset) or a Series, by name of dataset; None for no tags. Values
+    for other datasets are ignored, unless a dataset has none: then a name is misspelt.
     """
     columns = {} if tags is None else _columns(tags, names)
     return [Tag(key, _aligned(key, column, names)) for key, column in columns.items()]
@@ -81,10 +60,8 @@ def read_tags(tags: Any, names: Sequence[str]) -> list[Tag]:
 
 def metadata_tags(metadata: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> list[Tag]:
     """Return the scalar entries of the datasets' metadata as tags."""
-    plain = {
-        name: {key: value for key, value in metadata.get(name, {}).items() if _is_scalar(value)}
-        for name in names
-    }
+    rows = {name: metadata.get(name, {}).items() for name in names}
+    plain = {name: {k: v for k, v in row if _is_scalar(v)} for name, row in rows.items()}
     return read_tags(plain, names)
 
 
@@ -103,24 +80,16 @@ def one_tag(
 
 
 def values_of(values: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return one value per dataset, from a metadata entry, a mapping by name, or as given.
-
-    Examples
-    --------
-    >>> values_of("day", ["a", "b"], {"a": {"day": 0}, "b": {"day": 2}})
-    [0.0, 2.0]
-    >>> values_of({7: 1.5, 0: 2.5}, ["0", "7"], {})
-    [2.5, 1.5]
-    """
+    """Return one value per dataset, from a metadata entry, a mapping by name, or as given."""
     if isinstance(values, str):
         known = dict(zip(names, _own_tag("values", values, names, metadata).values, strict=True))
     elif hasattr(values, "items"):
         known = {str(name): value for name, value in values.items()}
     else:
         return values
-    missing = [name for name in names if known.get(name) is None]
-    if missing:
-        raise InputError(f"values has no value for dataset {missing[0]!r}.")
+    for name in names:
+        if known.get(name) is None:
+            raise InputError(f"values has no value for dataset {name!r}.")
     return [known[name] for name in names]
 
 
@@ -141,7 +110,7 @@ def _own_tag(
 def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
     """Return tag -> values, a sequence or a mapping by dataset."""
     if hasattr(tags, "columns") and hasattr(tags, "index"):
-        return {str(key): _by_name(tags[key]) for key in tags.columns}
+        return {str(key): column for key, column in tags.items()}
     if _is_series(tags):
         return {"tag" if tags.name is None else str(tags.name): tags}
     if not isinstance(tags, Mapping):
@@ -151,7 +120,7 @@ def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
         )
     by_name = {str(key): value for key, value in tags.items()}
     inner = list(by_name.values())
-    if inner and all(_is_scalar(value) for value in inner):
+    if inner and all(map(_is_scalar, inner)):
         return {"tag": by_name}
     if any(key in names for key in by_name) and all(isinstance(v, Mapping) for v in inner):
         keys = dict.fromkeys(str(key) for row in inner for key in row)
@@ -163,15 +132,17 @@ def _columns(tags: Any, names: Sequence[str]) -> dict[str, Any]:
 def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...]:
     """Return one value per name: numbers, or strings where any value is one."""
     if _is_series(column):
-        column = _by_name(column)
+        if column.index.has_duplicates:
+            twice = column.index[column.index.duplicated()][0]
+            raise InputError(f"tags has more than one row for {str(twice)!r}. Keep one.")
+        column = dict(zip(column.index, column, strict=True))
     if isinstance(column, Mapping):
         column = {str(name): value for name, value in column.items()}
         _require_names(f"tag {key!r}", column, names)
         column = [column.get(name) for name in names]
     if isinstance(column, str) or not isinstance(column, Iterable):
         raise InputTypeError(
-            f"tag {key!r} must have one value per dataset, as a sequence or a dict by name; "
-            f"got {column!r}."
+            f"tag {key!r} must have one value per dataset, in order or by name; got {column!r}."
         )
     values = [_value(key, value) for value in column]
     if len(values) != len(names):
@@ -206,14 +177,6 @@ def _is_scalar(value: Any) -> bool:
 
 def _is_series(value: Any) -> bool:
     return hasattr(value, "index") and hasattr(value, "to_frame")
-
-
-def _by_name(series: Any) -> dict[str, Any]:
-    """Return a Series as a dict by name of dataset."""
-    if series.index.has_duplicates:
-        twice = series.index[series.index.duplicated()][0]
-        raise InputError(f"tags has more than one row for {str(twice)!r}. Keep one.")
-    return dict(zip(map(str, series.index), series, strict=True))
 
 
 def _require_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
