@@ -58,7 +58,7 @@ class OutputOptions:
 
     def require_possible(self) -> None:
         """Raise an error if an output could not be written, before anything is computed."""
-        from ..report.page import SUFFIXES
+        from ..report import SUFFIXES
 
         pictures = (".png", ".svg", ".pdf", ".jpg")
         for name, suffixes in (("out", FORMATS), ("plot", pictures), ("report", SUFFIXES)):

@@ -134,19 +134,15 @@ class Dataset:
             raise InputError(f"name={self.name!r} must be text or None.")
         steps = parse_steps(self.preprocess) if self.preprocess else ()
         object.__setattr__(self, "preprocess", steps)
-        if self.preprocess and self.kind != "points":
-            raise InputError(
-                f"preprocess={self.preprocess!r} needs kind 'points', not {self.kind!r}."
-            )
+        if steps and self.kind != "points":
+            raise InputError(f"preprocess={steps!r} needs kind 'points', not {self.kind!r}.")
 
     def _names(self, argument: str, names_of: Callable[[Any], Names], number: int) -> Names:
         """Return the names of columns or rows: those given, or those of the values."""
-        names = getattr(self, argument)
-        if names is None:
-            names = names_of(self.values)
+        given = getattr(self, argument)
+        names = names_of(self.values) if given is None else tuple(given)
         if names is None:
             return None
-        names = tuple(names)
         if len(names) != number or not all(isinstance(name, str) for name in names):
             what = "column" if argument == "feature_names" else "row"
             raise InputError(
@@ -177,11 +173,8 @@ class Dataset:
 
         Examples
         --------
-        >>> def blocks():
-        ...     rng = np.random.default_rng(0)
-        ...     return (rng.normal(size=(100, 3)) for _ in range(5))
-        >>> Dataset.from_source(blocks, name="drawn")
-        Dataset('drawn', points, 500 × 3)
+        >>> Dataset.from_source(lambda: (np.eye(3) for _ in range(5)), name="repeated")
+        Dataset('repeated', points, 15 × 3)
         """
         if isinstance(source, (str, os.PathLike)) and os.fspath(source).lower().endswith(".h5ad"):
             from ..io.load import h5ad_rows  # upward, for convenience only
@@ -239,11 +232,7 @@ class Dataset:
         return apply_steps(values, self.preprocess) if self.preprocess else values
 
     def prepared_source(self) -> RowSource:
-        """Return the preprocessed points as a source that is read by blocks.
-
-        Steps that are fitted to all rows (`standardize`, `pca`) take one pass over the blocks of
-        a source each; values in memory are preprocessed there.
-        """
+        """Return the preprocessed points as a source; each fitted step takes one pass over it."""
         if not self.is_lazy and any(map(is_fitted, self.preprocess)):
             return ArrayRows(self.prepared())
         return preprocessed_rows(self._source, self.preprocess)
@@ -267,8 +256,7 @@ class Dataset:
             return str(self.values.summary.digest)
         head = f"{self.kind}:{self.values.shape}{':uncentred' * self._uncentred}"
         digest = hashlib.blake2b(head.encode(), digest_size=16)
-        n_values = self.n_samples * self.n_features
-        is_sparse = sparse.issparse(self.values)
+        n_values, is_sparse = self.n_samples * self.n_features, sparse.issparse(self.values)
         small = not is_sparse and n_values <= 1 << 22
         arrays: Iterable[npt.NDArray[Any]] = [self.values] if small else self.blocks()
         if is_sparse and 8 * n_values > 1 << 30:

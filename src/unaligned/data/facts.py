@@ -15,13 +15,6 @@ def column_names(names: Iterable[Any] | None) -> Names:
     Numbers counted from 0, which pandas and AnnData write in place of names, give None. Names
     may repeat, as gene symbols do. Strings are interned, so that equal names of many files are
     in memory once.
-
-    Examples
-    --------
-    >>> column_names(["CD4", "CD8", "CD8"])
-    ('CD4', 'CD8', 'CD8')
-    >>> column_names(["0", "1", "2"]), column_names(["CD4", ""]), column_names([1.5, 2.5])
-    (None, None, None)
     """
     found = [] if names is None else list(names)
     if not found or not all(isinstance(name, str) and name for name in found):
@@ -45,14 +38,7 @@ def is_counted(names: Sequence[Any]) -> bool:
 
 
 class Facts(NamedTuple):
-    """The fields of a `Dataset` that decide whether a distance applies.
-
-    Examples
-    --------
-    >>> facts = Facts("dataset 'x'", "points", 99, 3, ("log1p",), feature_names=("a", "b", "c"))
-    >>> Facts.from_header(facts.to_header()) == facts
-    True
-    """
+    """The fields of a `Dataset` that decide whether a distance applies."""
 
     label: str  # name of the dataset in messages
     kind: str
@@ -63,15 +49,8 @@ class Facts(NamedTuple):
     feature_names: Names = None
     sample_names: Names = None
 
-    def to_header(self) -> dict[str, Any]:
-        """Return the facts as JSON-safe values, for a file."""
-        return self._asdict()
-
     @staticmethod
     def from_header(header: Mapping[str, Any]) -> Facts:
         """Return the facts of a header; lists, which JSON has for tuples, become tuples."""
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in header.items()
-        }
-        return Facts(**fields)
+        lists = {name: tuple(value) for name, value in header.items() if isinstance(value, list)}
+        return Facts(**{**header, **lists})

@@ -21,13 +21,7 @@ Values: TypeAlias = Any  # an ndarray or a SciPy CSR array; SciPy ships no types
 
 
 def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
-    """Return steps in their canonical form, a tuple of names such as `"pca:50"`.
-
-    Examples
-    --------
-    >>> parse_steps(["log1p", ("pca", 50)])
-    ('log1p', 'pca:50')
-    """
+    """Return steps in their canonical form, a tuple of names such as `"pca:50"`."""
     if steps is None or (isinstance(steps, tuple) and not steps):
         return ()
     if isinstance(steps, str) or _is_pair(steps):
@@ -109,9 +103,8 @@ def pca(values: Values, n_components: float) -> FloatArray:
         solver = "covariance_eigh"
     else:
         solver, values = "arpack", sparse.csr_matrix(values)
-    model = PCA(k, svd_solver=solver, random_state=0)
-    scores: FloatArray = np.ascontiguousarray(model.fit_transform(values))
-    return scores
+    scores = PCA(k, svd_solver=solver, random_state=0).fit_transform(values)
+    return np.ascontiguousarray(scores, dtype=np.float64)
 
 
 def require_components(n_components: int, shape: tuple[int, int]) -> None:
@@ -148,7 +141,12 @@ def _canonical(step: object) -> str:
         name, argument = step  # type: ignore[misc]
     elif isinstance(step, str):
         name, colon, text = step.partition(":")
-        argument = _number(step, text) if colon else None
+        try:
+            argument = float(text) if colon else None
+        except ValueError:
+            raise InputError(
+                f"preprocess step {step!r}: {text!r} is not a number. Write it as 'pca:50'."
+            ) from None
     else:
         raise InputTypeError(f"preprocess step {step!r} must be text such as 'log1p' or 'pca:50'.")
     _check.one_of("preprocess step", name, STEPS)
@@ -166,12 +164,3 @@ def _canonical(step: object) -> str:
         return name
     # The shortest text that is read as this number, integers without a point.
     return f"{name}:{int(number) if number % 1 == 0 and number < 1e16 else number!r}"
-
-
-def _number(step: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(
-            f"preprocess step {step!r}: {text!r} is not a number. Write it as 'pca:50'."
-        ) from None

@@ -43,8 +43,7 @@ class Mesh(Dataset):
                 f"vertices, not {self.kind!r}, {self.n_features} columns and {self.n_dropped} "
                 "rows with NaN."
             )
-        faces = np.array(self.faces)
-        n = self.n_samples
+        faces, n = np.array(self.faces), self.n_samples
         if faces.dtype.kind not in "iu" or faces.ndim != 2 or faces.shape[1:] != (3,):
             raise InputError(
                 f"{self.label}: faces must be integers of shape (m, 3), not {faces.dtype} of "
@@ -105,7 +104,7 @@ def torus2(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
     circle.
     """
     r1, r2 = 10.0, radius_scale * 3.0
-    theta1, theta2 = angles[:, 0], angles[:, 1]
+    theta1, theta2 = angles.T[:2]
     ring = r1 + r2 * np.cos(theta2)
     return np.column_stack([ring * np.cos(theta1), ring * np.sin(theta1), r2 * np.sin(theta2)])
 
@@ -116,7 +115,7 @@ def torus3(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
     `radius_scale` scales the smallest radius R₃ = 1: for c → 0 the torus becomes a 2-torus.
     """
     r1, r2, r3 = 10.0, 3.0, radius_scale * 1.0
-    theta1, theta2, theta3 = angles[:, 0], angles[:, 1], angles[:, 2]
+    theta1, theta2, theta3 = angles.T[:3]
     tube = r2 + r3 * np.cos(theta3)
     ring = r1 + tube * np.cos(theta2)
     last = [tube * np.sin(theta2), r3 * np.sin(theta3)]

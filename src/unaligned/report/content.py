@@ -53,10 +53,9 @@ class Content:
     @cached_property
     def signatures(self) -> list[tuple[str, Signature]]:
         """All signatures with their names, those of the references last."""
-        found = self.comparison.signatures.items()
-        if self.comparison.is_square:
-            return [*found]
-        return [*found, *self.comparison.reference_signatures.items()]
+        found = [*self.comparison.signatures.items()]
+        references = self.comparison.reference_signatures.items()
+        return found if self.comparison.is_square else [*found, *references]
 
     @property
     def bound_kinds(self) -> str:

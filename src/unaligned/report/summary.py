@@ -108,13 +108,8 @@ def _isolated(content: Content) -> Iterable[str]:
 
 def cautions(content: Content) -> list[str]:
     """Return the limitations of the results."""
-    return [
-        *_sizes(content),
-        *_dropped_rows(content),
-        *_duplicates(content),
-        *_below_gamma(content),
-        *_bounds(content),
-    ]
+    checks = (_sizes, _dropped_rows, _duplicates, _below_gamma, _bounds)
+    return [sentence for check in checks for sentence in check(content)]
 
 
 def _sizes(content: Content) -> Iterable[str]:
@@ -133,19 +128,18 @@ def _sizes(content: Content) -> Iterable[str]:
         f"{name(most)} {many:,}. Part of each distance is due to size alone; "
         '<code>subsample="common"</code> removes it.'
     )
-    correlation = content.size_correlation
-    if correlation is not None and correlation > 0.5:
-        sentence += (
-            f" Distances correlate with differences of size (rank correlation {correlation:.2f})."
-        )
+    rank = content.size_correlation
+    if rank is not None and rank > 0.5:
+        sentence += f" Distances correlate with differences of size (rank correlation {rank:.2f})."
     yield sentence
 
 
 def _dropped_rows(content: Content) -> Iterable[str]:
-    for why, key in (
-        ("dropped for missing values", "rows_dropped"),
-        ("excluded as outliers", "rows_set_aside"),
-    ):
+    reasons = {
+        "rows_dropped": "dropped for missing values",
+        "rows_set_aside": "excluded as outliers",
+    }
+    for key, why in reasons.items():
         # Stored as a count, or as the rows themselves.
         stored = {n: s.stats.get(key, 0) for n, s in content.signatures}
         counts = {n: v if isinstance(v, int) else len(v) for n, v in stored.items()}

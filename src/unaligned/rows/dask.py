@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -65,8 +65,20 @@ class DaskRows(RowSource):
         """
         if not is_large(8 * self.n_rows * self.n_features):
             return super().summary
-        chunks = [delayed(_summary, chunk) for chunk in self._delayed_chunks()]
-        return _combined(delayed(list, chunks).compute(), self.array.chunks[0])
+        delayed_summaries = [delayed(_summary, chunk) for chunk in self._delayed_chunks()]
+        chunks: list[RowSummary] = delayed(list, delayed_summaries).compute()
+        sizes = self.array.chunks[0]
+        starts = np.cumsum([0, *sizes[:-1]])
+        counts = [size - chunk.bad.size for size, chunk in zip(sizes, chunks, strict=True)]
+        digests = "".join(chunk.digest for chunk in chunks)
+        return RowSummary(
+            hashlib.blake2b(digests.encode(), digest_size=16).hexdigest(),
+            np.concatenate([start + c.bad for start, c in zip(starts, chunks, strict=True)]),
+            # A chunk without finite rows has mean 0 and counts for nothing.
+            np.average([c.mean for c in chunks], axis=0, weights=np.maximum(counts, 1e-300)),
+            max(chunk.peak for chunk in chunks),
+            chunks[0].first,
+        )
 
     def _delayed_chunks(self) -> list[Any]:
         return [chunk.item() for chunk in self.array.to_delayed()]
@@ -89,18 +101,3 @@ def _computed(chunk: Any) -> list[npt.NDArray[Any]]:
 
 def _summary(rows: Any) -> RowSummary:
     return ArrayRows(np.asarray(rows)).summary
-
-
-def _combined(chunks: Sequence[RowSummary], sizes: Sequence[int]) -> RowSummary:
-    """Return the summary of all rows from those of consecutive chunks."""
-    starts = np.cumsum([0, *sizes[:-1]])
-    counts = [size - chunk.bad.size for size, chunk in zip(sizes, chunks, strict=True)]
-    digests = "".join(chunk.digest for chunk in chunks)
-    return RowSummary(
-        hashlib.blake2b(digests.encode(), digest_size=16).hexdigest(),
-        np.concatenate([start + c.bad for start, c in zip(starts, chunks, strict=True)]),
-        # A chunk without finite rows has mean 0 and counts for nothing.
-        np.average([c.mean for c in chunks], axis=0, weights=np.maximum(counts, 1e-300)),
-        max(chunk.peak for chunk in chunks),
-        chunks[0].first,
-    )

@@ -14,16 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from .. import errors
 from .._check import shape_of
 from ..data.facts import column_names
-from ..errors import (
-    FileError,
-    InputError,
-    InputTypeError,
-    UnalignedError,
-    UnalignedWarning,
-    required,
-)
+from ..errors import FileError, InputError, InputTypeError, required
 from .dask import DaskRows
 from .source import ArrayRows, Chunk, GeneratedRows, RowSource, SlicedRows, require_rows
 
@@ -34,14 +28,10 @@ def reading(path: Path, what: str) -> Iterator[None]:
     label = repr(os.fspath(path))
     try:
         yield
-    except UnalignedWarning:
-        raise
-    except InputError as error:
-        if label in str(error):
+    except (errors.UnalignedError, errors.UnalignedWarning) as error:
+        if not isinstance(error, InputError) or label in str(error):
             raise
         raise type(error)(f"{label}: {error}") from error
-    except UnalignedError:
-        raise
     except MemoryError as error:
         raise FileError(f"{label} needs more memory than is available.") from error
     except BaseException as error:  # libraries raise anything on malformed input
@@ -150,17 +140,11 @@ class StoredSparse:
     """A CSR (or CSC) matrix in HDF5 or Zarr, read by slices of rows (or columns).
 
     Indices are checked before SciPy uses them: it would read outside of its arrays.
-
-    Parameters
-    ----------
-    name
-        Name of the matrix in error messages, such as `X`.
-    arrays
-        Functions that open its `data`, `indices` and `indptr`.
     """
 
-    name: str
+    name: str  # in error messages, such as `X`
     shape: tuple[int, int]
+    # Functions that open its `data`, `indices` and `indptr`.
     arrays: Mapping[str, Callable[[], AbstractContextManager[Any]]]
     is_csr: bool = True
 
@@ -185,14 +169,9 @@ class StoredSparse:
 
 
 class HDF5Rows(SlicedRows):
-    """Rows of an open HDF5 file: of a dataset, or of a CSR matrix as AnnData writes it.
+    """Rows of an `h5py.Dataset`, or of the `h5py.Group` of a CSR matrix as AnnData writes it.
 
     The file is closed by whoever opened it; a worker opens it again.
-
-    Parameters
-    ----------
-    place
-        An `h5py.Dataset`, or the `h5py.Group` of a CSR matrix.
     """
 
     def __init__(self, place: Any) -> None:
@@ -228,11 +207,11 @@ def as_source(data: Any) -> RowSource:
     if isinstance(data, RowSource):
         return data
     if isinstance(data, (str, os.PathLike)):
-        path = Path(data)
-        if path.suffix.lower() in (".npy", ".parquet"):
-            return NpyRows(path) if path.suffix.lower() == ".npy" else ParquetRows(path)
+        suffix = Path(data).suffix.lower()
+        if suffix in (".npy", ".parquet"):
+            return NpyRows(data) if suffix == ".npy" else ParquetRows(data)
         raise InputError(
-            f"source={os.fspath(path)!r}: only .npy, .parquet and .h5ad files are read by blocks. "
+            f"source={os.fspath(data)!r}: only .npy, .parquet and .h5ad files are read by blocks. "
             "Open others first, e.g. h5py.File(path)['obsm/X_pca'] or zarr.open(path)."
         )
     package = type(data).__module__.partition(".")[0]

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import add
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,21 +32,7 @@ class RowPasses:
     tiles shared out. On an engine elsewhere each chunk is a job: it is read there if possible,
     else sent; the shared value is sent once to each worker, and only sums come back. A pass
     raises if the rows are not those of the first one: if they contain NaN, or the means of their
-    columns differ.
-
-    Parameters
-    ----------
-    source
-        The rows; one pass computes the mean that is subtracted from them.
-    engine
-        Where the work runs; None is this process.
-
-    Examples
-    --------
-    >>> from unaligned.rows.source import ArrayRows
-    >>> passes = RowPasses(ArrayRows(np.array([[1.0], [2.0], [6.0]])))
-    >>> passes.reduce(lambda rows, start, shared: shared * len(rows), 10)
-    30
+    columns differ. One pass computes the mean that is subtracted.
     """
 
     def __init__(self, source: RowSource, engine: Engine | None = None) -> None:
@@ -77,8 +63,9 @@ class RowPasses:
     def reduce(self, function: Work[Sum], shared: Any, description: str = "reading") -> Sum:
         """Return the sum of `function(rows, start, shared)` over tiles of all rows."""
         checked = partial(_with_column_sums, function, repr(self.source))
-        result: _Checked[Sum] = self._reduce(checked, shared, description)
-        means = result.column_sums / self.source.n_rows
+        value: Sum
+        value, column_sums = self._reduce(checked, shared, description)
+        means = column_sums / self.source.n_rows
         column = int(np.abs(means).argmax())
         # The means of centred columns are 0 but for rounding, which is far below 1e-10 peak.
         if abs(means[column]) > 1e-10 * self.peak:
@@ -87,11 +74,10 @@ class RowPasses:
                 f"{self.source!r} returned other rows than before: the mean of column {column} "
                 f"is {before + means[column]:.10g}, but was {before:.10g}. {SAME_ROWS}"
             )
-        return result.value
+        return value
 
     def _reduce(self, function: Work[Sum], shared: Any, description: str) -> Sum:
-        task = self.engine.progress.task(description, self.source.n_rows, unit="rows")
-        with task as advance:
+        with self.engine.progress.task(description, self.source.n_rows, unit="rows") as advance:
             if not self.engine.remote:
                 return over_blocks(self.blocks(), function, shared, advance)
             # A block per job, or less where there would be fewer than four jobs per worker.
@@ -122,19 +108,19 @@ def _moments(rows: FloatArray, _start: int, _shared: None) -> _Moments:
     return _Moments(rows.sum(axis=0), float(np.abs(rows).max()))
 
 
-class _Checked(NamedTuple, Generic[Sum]):
+class _Checked(NamedTuple):
     """The sum of a function over rows, and the sums of their columns, (d,)."""
 
-    value: Sum
+    value: Any
     column_sums: FloatArray
 
-    def __add__(self, other: _Checked[Sum]) -> _Checked[Sum]:  # type: ignore[override]
+    def __add__(self, other: _Checked) -> _Checked:  # type: ignore[override]
         return _Checked(add(self.value, other.value), self.column_sums + other.column_sums)
 
 
 def _with_column_sums(
-    function: Work[Sum], label: str, rows: FloatArray, start: int, shared: Any
-) -> _Checked[Sum]:
+    function: Work[Any], label: str, rows: FloatArray, start: int, shared: Any
+) -> _Checked:
     column_sums: FloatArray = np.ones(rows.shape[0]) @ rows  # ten times as fast as `sum`
     _require_finite(column_sums, f"{label} after {start} rows")
     return _Checked(function(rows, start, shared), column_sums)

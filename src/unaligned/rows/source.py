@@ -34,11 +34,7 @@ SAME_ROWS = (
 
 
 def is_large(n_bytes: int) -> bool:
-    """Return whether rows of this size stay where they are and are read by blocks.
-
-    The one rule for files, Dask arrays and lazy datasets; `Dataset.is_streamed` adds the number
-    of rows from which on even rows in memory are processed by blocks.
-    """
+    """Return whether files, Dask arrays and lazy datasets of this size are read by blocks."""
     return n_bytes > defaults.LAZY_BYTES
 
 
@@ -51,8 +47,7 @@ def require_rows(shape: tuple[int, ...]) -> None:
     """Raise if a shape is not (rows, features), or is empty."""
     if len(shape) != 2 or 0 in shape:
         raise InputError(
-            f"A source of rows must be two-dimensional, rows × features, and not empty; its "
-            f"shape is {shape}."
+            f"A source must be two-dimensional, rows × features, and not empty; got shape {shape}."
         )
 
 
@@ -113,12 +108,6 @@ class RowSource(ABC):
     """Rows of points, (n_rows, n_features), that can be read any number of times.
 
     Subclasses implement `chunks`; everything else is a pass over blocks, one in memory at a time.
-
-    Examples
-    --------
-    >>> source = ArrayRows(np.arange(6.0).reshape(3, 2))
-    >>> [block.shape for block in source.blocks(2)]
-    [(2, 2), (1, 2)]
     """
 
     n_rows: int

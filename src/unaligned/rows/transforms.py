@@ -52,14 +52,10 @@ class MappedRows(RowSource):
     """The rows of another source with a function applied to every block, row by row."""
 
     def __init__(
-        self,
-        source: RowSource,
-        function: Callable[[Any], Any],
-        n_features: int | None = None,
+        self, source: RowSource, function: Callable[[Any], Any], n_features: int | None = None
     ) -> None:
         self.source, self.function = source, function
-        self.n_rows = source.n_rows
-        self.n_features = source.n_features if n_features is None else n_features
+        self.n_rows, self.n_features = source.n_rows, n_features or source.n_features
 
     def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
         """Yield the chunks of the source, with the function applied when they are read."""
@@ -83,22 +79,12 @@ class MappedRows(RowSource):
         return np.asarray(self.function(self.source.take(rows)), dtype=np.float64)
 
 
-def _composed(
-    first: Callable[[Any], Any], second: Callable[[FloatArray], FloatArray], rows: FloatArray
-) -> FloatArray:
+def _composed(first: Callable[..., Any], second: Callable[..., Any], rows: FloatArray) -> Any:
     return second(first(rows))
 
 
 def preprocessed_rows(source: RowSource, steps: tuple[str, ...]) -> RowSource:
-    """Return the rows with steps applied by blocks; a fitted step takes one pass first.
-
-    Examples
-    --------
-    >>> source = ArrayRows(np.array([[1.0, 5.0], [3.0, 5.0]]))
-    >>> preprocessed_rows(source, ("standardize",)).read()
-    array([[-1.,  0.],
-           [ 1.,  0.]])
-    """
+    """Return the rows with steps applied by blocks; a fitted step takes one pass first."""
     for step in steps:
         name, _, argument = step.partition(":")
         if not is_fitted(step):
