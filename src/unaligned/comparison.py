@@ -132,7 +132,9 @@ def distance(
     True
     """
     for name in options.keys() & {"datasets", "references", "n_jobs", "progress"}:
-        raise OptionError(f"distance() has no option {name!r}; compare() has.")
+        raise OptionError(
+            f"distance() compares two datasets and has no option {name!r}. compare() has it."
+        )
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
