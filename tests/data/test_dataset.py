@@ -73,6 +73,34 @@ def test_rounding_is_not_asymmetry(dtype, noise):
         )
 
 
+@pytest.mark.parametrize("kind", ["distances", "affinity", "spd", "graph"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_matrix_is_symmetric_to_the_last_bit(make, kind):
+    if make is sparse.csr_array and kind == "distances":
+        pytest.skip("distances are dense")
+    exact = SYMMETRIC + (10.0 * np.eye(5) if kind == "spd" else 0.0)
+    assert ua.Dataset(exact, kind=kind).values.base is exact  # not copied
+    rounded = (exact * (1.0 + 1e-7 * POINTS[:5, :1])).astype(np.float32)
+    assert np.any(rounded != rounded.T)
+    values = ua.Dataset(make(rounded), kind=kind).values
+    assert abs(values - values.T).max() == 0.0
+    assert np.allclose(values.toarray() if sparse.issparse(values) else values, exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_of_rounded_distances_does_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(60, 3))
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    distances = (distances * (1.0 + 1e-7 * rng.normal(size=(60, 60)))).astype(np.float32)
+    order = rng.permutation(60)
+    first, second = (
+        ua.signature(ua.Dataset(matrix, kind="distances"), solver="exact")
+        for matrix in (distances, distances[np.ix_(order, order)])
+    )
+    assert np.linalg.norm(first.values - second.values) <= 2 * first.total_error_bound
+
+
 def test_matrix_may_be_boolean():
     dataset = ua.Dataset(np.eye(4, dtype=bool), kind="spd")
     assert np.array_equal(ua.signature(dataset, gamma=1.0).eigenvalues, np.ones(4))

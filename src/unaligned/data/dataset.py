@@ -119,7 +119,7 @@ class Dataset:
             samples = features  # rows and columns of a square matrix are the same things
         values, n_dropped = drop_missing(values, self.kind, self.label, self.nan_policy)
         if self.kind != "points":
-            require_symmetric(values, self.kind, self.label)
+            values = require_symmetric(values, self.kind, self.label)
         vars(self).update(
             values=values,
             n_dropped=n_dropped,

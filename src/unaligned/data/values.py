@@ -273,8 +273,11 @@ def rows_not_finite(values: Values) -> IndexArray:
     return np.concatenate(bad)
 
 
-def require_symmetric(values: Values, kind: str, label: str) -> None:
-    """Raise unless a matrix is square, symmetric, and of the sign of its kind."""
+def require_symmetric(values: Values, kind: str, label: str) -> Values:
+    """Return a symmetric matrix, (A + Aᵀ)/2 if A is symmetric up to rounding only.
+
+    Raises unless it is square, symmetric, and of the sign of its kind.
+    """
     if kind == "distances" and sparse.issparse(values):
         raise InputTypeError(
             f"{label} of kind 'distances' is a {shape_of(values)}; an entry that is not stored "
@@ -288,7 +291,7 @@ def require_symmetric(values: Values, kind: str, label: str) -> None:
         )
     precision = np.finfo(values.dtype).eps if values.dtype.kind == "f" else 0.0
     tolerance = max(1e-8, 16.0 * float(precision))  # single precision is not symmetric to 1e-8
-    values = values.astype(np.float64, copy=False)
+    given, values = values, values.astype(np.float64, copy=False)
     largest = float(abs(values).max())
     asymmetry = float(abs(values - values.T).max())
     if asymmetry > tolerance * largest:
@@ -307,3 +310,8 @@ def require_symmetric(values: Values, kind: str, label: str) -> None:
             f"{label} of kind 'distances' must have a zero diagonal; the largest entry there is "
             f"{diagonal.max():g}. For similarities use kind='affinity'."
         )
+    if asymmetry == 0.0:
+        return given
+    # Else what reads one triangle (LAPACK) or both depends on the order of rows.
+    values = 0.5 * values + 0.5 * values.T
+    return to_values(values, label)
