@@ -14,7 +14,7 @@ from unaligned.operators.affinity import (
     point_affinity,
 )
 from unaligned.operators.base import is_positive
-from unaligned.operators.kernel import METRICS, KernelSettings
+from unaligned.operators.kernel import METRICS, WHITENING_METRICS, KernelSettings
 
 EUCLIDEAN = ["euclidean", "l2", "minkowski"]
 PLAIN = sorted(set(METRICS) - {"haversine"})
@@ -63,6 +63,35 @@ def test_only_euclidean_like_metrics_are_definite(metric):
     assert affinity.definite is expected
     if expected:
         assert np.linalg.eigvalsh(affinity.to_dense()).min() > -1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("metric", WHITENING_METRICS)
+def test_redundant_columns_do_not_change_the_affinity(metric, seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(200, 3)) * [1.0, 5.0, 1e-3] + [0.0, 20.0, 1.0]
+    celsius = points[:, 1]
+    redundant = [np.full(200, 0.1), np.where(rng.random(200) < 0.5, 0.3, 0.1 + 0.2)]
+    if metric == "mahalanobis":
+        redundant += [
+            1.8 * celsius + 32.0,
+            celsius + 1e6,
+            points @ [1.0, 2.0, 3.0],
+            1e-9 * celsius,
+        ]
+    expected = point_affinity(points, KernelSettings(metric=metric)).to_dense()
+    for column in redundant:
+        affinity = point_affinity(np.column_stack([points, column]), KernelSettings(metric=metric))
+        np.testing.assert_allclose(affinity.to_dense(), expected, atol=1e-9)
+        assert affinity.definite
+
+
+def test_mahalanobis_raises_where_all_distances_are_equal():
+    points = np.random.default_rng(0).normal(size=(6, 9))
+    with pytest.raises(
+        DegenerateDataError, match=r"all 6 points equally far apart.* 5 dimensions"
+    ):
+        point_affinity(points, KernelSettings(metric="mahalanobis"))
 
 
 def test_sqeuclidean_is_indefinite():

@@ -19,7 +19,14 @@ from unaligned.operators.affinity import (
     distance_affinity,
     point_affinity,
 )
-from unaligned.operators.kernel import KERNELS, Gaussian, Kernel, KernelSettings, Laplacian
+from unaligned.operators.kernel import (
+    KERNELS,
+    WHITENING_METRICS,
+    Gaussian,
+    Kernel,
+    KernelSettings,
+    Laplacian,
+)
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
 from unaligned.spectra.landmarks import Landmarks
@@ -147,7 +154,7 @@ def test_scale_follows_the_same_rules_for_points_and_distances(kernel):
             np.testing.assert_allclose(affinity.to_dense(), expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric", Laplacian.definite_metrics)
+@pytest.mark.parametrize("metric", [*WHITENING_METRICS, *Laplacian.definite_metrics])
 def test_laplacian_affinity_of_definite_metrics_is_positive(metric):
     points = np.random.default_rng(0).integers(0, 4, size=(80, 6)) + 0.5
     affinity = point_affinity(points, KernelSettings(metric=metric, kernel="laplacian"))

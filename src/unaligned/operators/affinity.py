@@ -24,6 +24,7 @@ from .base import MatrixOperator, PSDOperator, is_positive
 from .kernel import (
     BOOLEAN_METRICS,
     KERNELS,
+    WHITENING_METRICS,
     Kernel,
     KernelSettings,
     Metric,
@@ -42,6 +43,7 @@ from .pointcloud import (
     squared_distances_of_pairs,
     squared_norms,
     tile_of,
+    whitened,
 )
 
 
@@ -301,7 +303,7 @@ def point_affinity(
 ) -> PSDOperator:
     """Return the affinity of points, (N, d), dense or CSR, with its `sigma_squared`.
 
-    A metric other than the Euclidean one goes through its N×N matrix of distances;
+    Metrics other than `euclidean`, `seuclidean` and `mahalanobis` go through their N×N matrix;
     `n_neighbors` gives a sparse matrix. `rng` draws pairs where there are too many for an exact
     median.
 
@@ -312,7 +314,9 @@ def point_affinity(
     (2.0, True)
     """
     family = KERNELS[settings.kernel]
-    if not is_euclidean(settings.metric):
+    if settings.metric in WHITENING_METRICS and not sparse.issparse(points):
+        points = whitened(points, str(settings.metric))
+    elif not is_euclidean(settings.metric):
         definite = settings.metric in family.definite_metrics
         return _affinity_of(pairwise(points, settings.metric), settings, definite=definite)
     cloud = PointCloud(points)

@@ -21,11 +21,12 @@ from ..errors import InputError, InputTypeError
 Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
 
 _EUCLIDEAN = ("euclidean", "l2", "minkowski")  # scikit-learn's minkowski has p=2
+WHITENING_METRICS = ("seuclidean", "mahalanobis")  # Euclidean once the points are rescaled
 _CITYBLOCK = ("cityblock", "l1", "manhattan")
 BOOLEAN_METRICS = ("dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule")
 METRICS = (
     *_EUCLIDEAN,
-    *("seuclidean", "mahalanobis"),
+    *WHITENING_METRICS,
     *_CITYBLOCK,
     *("braycurtis", "canberra", "chebyshev", "correlation", "cosine", "hamming", "haversine"),
     "sqeuclidean",
@@ -69,8 +70,9 @@ class Kernel(ABC):
     name
         The value of the option `kernel`.
     definite_metrics
-        Non-Euclidean metrics for which the kernel is positive definite. By Schoenberg (1938)
-        exp(-f/σ) is, for every σ, if and only if f is conditionally negative definite.
+        Metrics, other than Euclidean-like ones, for which the kernel is positive definite. By
+        Schoenberg (1938) exp(-f/σ) is, for every σ, if and only if f is conditionally negative
+        definite.
     smooth
         Whether the kernel is a smooth function of d² at 0. If not, cancellation in d² shows in
         the affinities of near points, and their d² is computed from differences.
@@ -109,8 +111,7 @@ class Gaussian(Kernel):
     """
 
     name: ClassVar[str] = "gaussian"
-    # d² is conditionally negative definite for these: they rescale or rotate the axes.
-    definite_metrics: ClassVar[tuple[str, ...]] = ("seuclidean", "mahalanobis")
+    definite_metrics: ClassVar[tuple[str, ...]] = ()
     smooth: ClassVar[bool] = True
 
     def of_squared(self, squared: FloatArray) -> FloatArray:
@@ -131,7 +132,6 @@ class Laplacian(Kernel):
     # d is conditionally negative definite for these: sums of |x - y| or [x ≠ y], and halves or
     # multiples of squared Euclidean distances.
     definite_metrics: ClassVar[tuple[str, ...]] = (
-        *Gaussian.definite_metrics,
         *_CITYBLOCK,
         *("correlation", "cosine", "hamming", "sqeuclidean"),
     )

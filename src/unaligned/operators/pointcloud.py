@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+from scipy import linalg, sparse
 
 from .._check import FloatArray, IndexArray
 from ..engine.threads import Workers
@@ -308,6 +308,34 @@ def around_median(points: FloatArray) -> FloatArray:
     values -= np.median(_some(values), axis=0)
     require_representable(float(np.abs(values).max()))
     return values
+
+
+def whitened(points: FloatArray, metric: str) -> FloatArray:
+    r"""Return points whose Euclidean distances are the standardised or Mahalanobis ones.
+
+    `seuclidean` divides every column by its standard deviation, `mahalanobis` uses the
+    pseudo-inverse of the covariance: with the singular vectors U of the standardised points, the
+    rows of :math:`\sqrt{N - 1}\, U`. A column or direction whose spread is only rounding is
+    dropped, so a constant or collinear column changes nothing. O(N d²) time.
+    """
+    n_samples, eps = len(points), np.finfo(np.float64).eps
+    values = around_median(points)
+    values -= values.mean(axis=0)
+    spread = values.std(axis=0, ddof=1)
+    rounding = 4.0 * eps * np.abs(points).max(axis=0)
+    varies = spread > rounding
+    values, rounding = values[:, varies] / spread[varies], rounding[varies] / spread[varies]
+    if metric == "seuclidean" or not values.size:
+        return values
+    basis, sizes, _ = linalg.svd(values, full_matrices=False, check_finite=False)
+    limit = max(values.shape) * eps * sizes[0] + np.sqrt(n_samples) * np.linalg.norm(rounding)
+    basis = basis[:, sizes > limit]
+    if basis.shape[1] >= n_samples - 1:
+        raise DegenerateDataError(
+            f"metric='mahalanobis' makes all {n_samples} points equally far apart: they span "
+            f"{basis.shape[1]} dimensions. Use more rows or fewer columns."
+        )
+    return np.asarray(np.sqrt(n_samples - 1.0) * basis)
 
 
 def require_representable(peak: float, *, smallest: float = SMALLEST) -> None:
