@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.linalg import block_diag
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics import pairwise_distances
 
@@ -13,7 +14,7 @@ from unaligned.operators.affinity import (
     given_affinity,
     point_affinity,
 )
-from unaligned.operators.base import is_positive
+from unaligned.operators.base import negative_share
 from unaligned.operators.kernel import METRICS, WHITENING_METRICS, KernelSettings
 
 EUCLIDEAN = ["euclidean", "l2", "minkowski"]
@@ -177,13 +178,36 @@ def test_cholesky_detects_a_negative_eigenvalue(smallest, seed):
     basis = np.linalg.qr(rng.normal(size=(80, 80)))[0]
     eigenvalues = np.concatenate([[smallest], np.zeros(40), rng.random(39)])
     matrix = (basis * eigenvalues) @ basis.T
-    assert is_positive(0.5 * (matrix + matrix.T)) is (smallest >= 0)
+    share = negative_share(0.5 * (matrix + matrix.T))
+    assert np.isfinite(share) is np.bool_(smallest >= 0)
 
 
 def test_large_matrices_are_not_tested(monkeypatch):
-    monkeypatch.setattr("unaligned.operators.base.CHECKABLE", 3)
-    assert is_positive(np.eye(3))
-    assert not is_positive(np.eye(4))
+    monkeypatch.setattr("unaligned.operators.affinity.CHECKABLE", 3)
+    assert given_affinity(np.eye(3)).definite
+    assert not given_affinity(np.eye(4)).definite
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-15, 1e-60])
+def test_scaled_indefinite_block_is_detected(scale):
+    rng = np.random.default_rng(0)
+    block = rng.uniform(size=(30, 30))
+    block = 0.5 * (block + block.T)
+    np.fill_diagonal(block, 0.1)
+    good = np.exp(-(squareform(pdist(rng.normal(size=(60, 2)))) ** 2))
+    assert not given_affinity(block_diag(good, scale * block)).definite
+    assert given_affinity(block_diag(good, scale * good)).definite
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_share_bounds_the_sum_of_negative_eigenvalues(seed):
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.normal(size=(90, 90)))[0]
+    for negative in 10.0 ** -np.arange(8.0, 18.0):
+        matrix = (basis * np.r_[np.ones(30), np.full(60, -negative)]) @ basis.T
+        for absolute in (False, True):
+            share = negative_share(0.5 * (matrix + matrix.T), absolute=absolute)
+            assert 60 * negative <= share * np.trace(matrix)
 
 
 def test_given_affinity_may_be_dense_or_sparse():

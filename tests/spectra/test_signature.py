@@ -221,3 +221,31 @@ def test_bounds_include_the_cancellation_of_sparse_points(share, offset, seed):
     assert np.linalg.norm(error) <= found.total_error_bound + dense.total_error_bound
     if share == 1.0:  # a constant column is removed
         assert found.total_error_bound < 2.0 * dense.total_error_bound
+
+
+@pytest.mark.filterwarnings("ignore::unaligned.errors.UnalignedWarning")
+@pytest.mark.parametrize("solver", ["auto", "exact", "krylov", "landmarks", "nystrom"])
+@pytest.mark.parametrize("negative", [5e-11, 2e-13, 1e-15, 1e-16])
+def test_bounds_hold_where_eigenvalues_are_slightly_negative(negative, solver):
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    eigenvalues = np.r_[np.logspace(0, -6, 50), np.full(125, negative), np.full(125, -negative)]
+    matrix = (basis * eigenvalues) @ basis.T
+    dataset = ua.Dataset(0.5 * (matrix + matrix.T), kind="spd")
+    if negative > 1e-13 and solver in ("landmarks", "nystrom"):
+        with pytest.raises(InputError, match="needs a positive semi-definite"):
+            ua.signature(dataset, n_eigenvalues=75, solver=solver)
+        return
+    signature = ua.signature(dataset, n_eigenvalues=75, solver=solver)
+    assert (signature.bound_kind == "none") == (negative > 1e-13)
+    if negative < 1e-13:
+        error = signature.values - np.log(eigenvalues[:75] + 1e-8)
+        assert np.linalg.norm(error) <= signature.total_error_bound
+
+
+def test_bound_includes_the_rounding_of_the_logarithm():
+    for scale in (1e-20, 1e-100, 1e-300):
+        signature = ua.signature(ua.Dataset(np.array([[scale]]), kind="spd"), gamma=0.0)
+        truth = np.log(np.longdouble(scale))
+        assert abs(signature.values[0] - truth) <= signature.error_bound[0]
+        assert abs(signature.values[0]) * 2.0**-53 <= signature.total_error_bound < 1e-12

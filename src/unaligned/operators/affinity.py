@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..rows.reduce import RowPasses
 from ..rows.source import RowSource
 from .bandwidth import estimate_scale
-from .base import MatrixOperator, PSDOperator, is_positive
+from .base import CHECKABLE, MatrixOperator, PSDOperator, negative_share
 from .kernel import (
     BOOLEAN_METRICS,
     KERNELS,
@@ -333,7 +333,7 @@ def distance_affinity(distances: FloatArray, settings: KernelSettings) -> PSDOpe
 
     Whether distances are Euclidean is not known, and the bounds need less: that this very
     matrix is positive semi-definite. Up to N = 5000 that is tested by a Cholesky factorisation
-    (see `is_positive`); above, and where the test fails, the affinity counts as indefinite.
+    (see `negative_share`); above, and where the test fails, the affinity counts as indefinite.
     """
     return _affinity_of(np.array(distances, dtype=np.float64), settings, definite=None)
 
@@ -344,8 +344,13 @@ def given_affinity(weights: Any) -> PSDOperator:
     A dense one of up to N = 5000 is tested for positivity as distances are; a sparse one
     counts as indefinite, as a factorisation could fill it in.
     """
-    definite = not sparse.issparse(weights) and is_positive(weights)
-    return MatrixOperator(weights, definite=definite)
+    share = np.inf if sparse.issparse(weights) else _tested_share(weights)
+    return MatrixOperator(weights, negative_share=share)
+
+
+def _tested_share(matrix: FloatArray) -> float:
+    """Return `negative_share`, inf for matrices too large to test."""
+    return negative_share(matrix) if matrix.shape[0] <= CHECKABLE else np.inf
 
 
 def _affinity_of(
@@ -359,9 +364,8 @@ def _affinity_of(
     if settings.n_neighbors is not None:
         return neighbour_affinity(distances, settings.n_neighbors, kernel, precomputed=True)
     matrix = kernel.of_squared(distances)
-    affinity = MatrixOperator(
-        matrix, definite=is_positive(matrix) if definite is None else definite
-    )
+    share = _tested_share(matrix) if definite is None else 0.0
+    affinity = MatrixOperator(matrix, definite=definite is not False, negative_share=share)
     affinity.sigma_squared = kernel.sigma_squared
     affinity.entries_evaluated = matrix.size
     return affinity

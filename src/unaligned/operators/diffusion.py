@@ -13,7 +13,7 @@ from .._check import FloatArray
 from ..data.dataset import KINDS
 from ..errors import DegenerateDataError
 from .affinity import distance_affinity, given_affinity, point_affinity
-from .base import MatrixOperator, PSDOperator
+from .base import MatrixOperator, PSDOperator, negative_share
 from .graph import HeatKernel
 from .kernel import KernelSettings
 
@@ -42,7 +42,7 @@ class DiffusionOperator(PSDOperator):
     def __init__(self, affinity: PSDOperator) -> None:
         super().__init__(affinity.n_samples)
         self.affinity = affinity
-        self.definite = affinity.definite
+        self.definite, self.negative_share = affinity.definite, affinity.negative_share
         self.sigma_squared = affinity.sigma_squared
         self.sigma_squared_error = affinity.sigma_squared_error
         self.entry_error = affinity.entry_error
@@ -101,7 +101,7 @@ def build_operator(
     """
     _check.one_of("kind", kind, KINDS)
     if kind == "spd":
-        return MatrixOperator(values)
+        return MatrixOperator(values, negative_share=negative_share(values, absolute=True))
     if kind == "graph":
         return HeatKernel(values)
     if kind == "affinity":

@@ -76,6 +76,7 @@ class Nystrom(EigenSolver):
         # W + νI minus its sketch is positive semi-definite with this trace.
         trace = operator.trace()
         missing = max(trace + operator.n_samples * nu - float(squares.sum()), 0.0)
+        missing += operator.negative_share * trace
         proposition = sketch_bounds(eigenvalues, trace, missing, M, accuracy.gamma)
         # Dividing by a nearly singular C adds to a dense solver's rounding; measured on the same
         # matrices: at most 6.4 M eps, where M is close to N.

@@ -203,8 +203,9 @@ def default_eigenvalues(datasets: Sequence[Dataset], kernel: KernelSettings) -> 
 def warn_if_indefinite(negative: float, label: str) -> None:
     """Warn if clipping removed more of the spectrum's mass than rounding explains."""
     if negative > 1e-10:
+        share = f"{negative:.1%}" if negative >= 1e-3 else f"{100.0 * negative:.1g}%"
         warn(
-            f"{label}: the affinity is not positive semi-definite; {negative:.1%} of the "
+            f"{label}: the affinity is not positive semi-definite; {share} of the "
             "spectrum's mass is negative and clipped to 0. Use a Euclidean metric without "
             "n_neighbors to avoid this.",
             IndefiniteWarning,

@@ -159,7 +159,8 @@ class RitzBounds:
         if operator.definite:
             trace = operator.trace()
             left = max(trace - basis.trace(), 0.0)
-            self.remainder = left + self.rounding + 4.0 * EPS * abs(trace)
+            self.negative = operator.negative_share * trace
+            self.remainder = left + self.negative + self.rounding + 4.0 * EPS * abs(trace)
         # Nothing below rounding can be resolved, whatever γ.
         self.gamma = max(accuracy.gamma + self.rounding, float(np.finfo(np.float64).tiny))
         unavoidable = self.spectrum("exact", self.theta).total_log_error(self.gamma)
@@ -190,7 +191,8 @@ class RitzBounds:
         correction = factor.T @ factor / gap
         if self.basis.operator.definite:
             chord = self.basis.next_diagonal() / gap
-            chord[np.diag_indices_from(chord)] += 1.0
+            # The chord starts at the smallest eigenvalue.
+            chord[np.diag_indices_from(chord)] += 1.0 + self.negative / gap
             correction = factor.T @ chord @ factor / shift
         values = self.basis.ritz_values(correction)
         values = values + self._rounding_error(float(values[0]))

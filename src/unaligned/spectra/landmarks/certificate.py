@@ -57,7 +57,7 @@ class RowSums(NamedTuple):
     weighted_diagonal: float  # Σ √K_ii / d̂
     squares: float  # Σ ŝ²
     scaled_residual: float  # Σ ŝ² ρ
-    scaled_loss: float  # Σ ŝ² 2 max(-left, 0)
+    scaled_loss: float  # Σ ŝ² 2 max(-left, 0), and what negative eigenvalues of K may take
     scaled_left: float  # Σ ŝ² max(left, 0)
     residual: float  # Σ ρ
     positive: float  # Σ max(left, 0)
@@ -109,9 +109,16 @@ class RowStatistics(NamedTuple):
     maxima: RowMaxima
 
     @classmethod
-    def of(cls, left: FloatArray, diagonal: FloatArray, scaling: Scaling) -> RowStatistics:
+    def of(
+        cls,
+        left: FloatArray,
+        diagonal: FloatArray,
+        scaling: Scaling,
+        floor: FloatArray | None = None,
+    ) -> RowStatistics:
         """Return the statistics of n rows from the diagonals of K - FᵀF and K, (n,)."""
-        floor = RESIDUAL_FLOOR * np.abs(diagonal)
+        rounding = RESIDUAL_FLOOR * np.abs(diagonal)
+        floor = rounding if floor is None else floor  # above: K may have negative eigenvalues
         positive, negative = np.maximum(left, 0.0), np.maximum(-left, 0.0)
         residual = positive + floor + 2.0 * negative
         roots, diagonal_roots = np.sqrt(residual), np.sqrt(diagonal)
@@ -125,7 +132,7 @@ class RowStatistics(NamedTuple):
             weighted_diagonal=(diagonal_roots * inverse).sum(),
             squares=squares.sum(),
             scaled_residual=(squares * residual).sum(),
-            scaled_loss=2.0 * (squares * negative).sum(),
+            scaled_loss=(squares * (2.0 * negative + floor - rounding)).sum(),
             scaled_left=(squares * positive).sum(),
             residual=residual.sum(),
             positive=positive.sum(),

@@ -37,7 +37,7 @@ class PivotedCholesky:
         self.landmarks: IndexArray = np.empty(0, dtype=np.int64)
         self.rows_read = 0
         self.left = self.diagonal.copy()  # the diagonal of K - FᵀF as computed, (N,)
-        self._floor = RESIDUAL_FLOOR * np.abs(self.diagonal)
+        self.floor = (RESIDUAL_FLOOR + operator.negative_share) * np.abs(self.diagonal)
         # Features lie landmark by landmark, so a block is appended without copying. Memory
         # that is never written is never allocated: unused capacity costs nothing.
         self._store = np.empty((capacity, operator.n_samples))
@@ -56,7 +56,7 @@ class PivotedCholesky:
     def residual(self) -> FloatArray:
         """An upper bound of ρ, (N,), rounding included (see `RowStatistics`)."""
         excess = np.maximum(-self.left, 0.0)
-        bound: FloatArray = np.maximum(self.left, 0.0) + self._floor
+        bound: FloatArray = np.maximum(self.left, 0.0) + self.floor
         bound += 2.0 * (excess + excess.mean())
         return bound
 
@@ -64,14 +64,14 @@ class PivotedCholesky:
     def exhausted(self) -> bool:
         """Whether nothing but rounding is left to factor."""
         left = self.left
-        if not (left > self._floor).any():
+        if not (left > self.floor).any():
             return True
         return bool(-left[left < 0].sum() > left[left > 0].sum())
 
     def grow(self, n_proposals: int, rng: np.random.Generator) -> None:
         """Add a block of at most `n_proposals` landmarks."""
         # Rows drawn with probability proportional to their residual, each at most once.
-        weights = np.where(self.left > self._floor, self.left, 0.0)
+        weights = np.where(self.left > self.floor, self.left, 0.0)
         cumulative = np.cumsum(weights)
         if not cumulative[-1] > 0 or self.rank == self.capacity:
             return
@@ -87,7 +87,7 @@ class PivotedCholesky:
         known = self.features[:, proposals]
         inner = rows[:, proposals] - known.T @ known
         room = self.capacity - self.rank
-        triangle, kept = pivoted_factor(inner, float(self._floor[proposals].max()), room)
+        triangle, kept = pivoted_factor(inner, float(self.floor[proposals].max()), room)
         start, stop = self.rank, self.rank + kept.size
         block = self._store[start:stop]
         np.take(rows, kept, axis=0, out=block)
@@ -257,7 +257,7 @@ class CertifiedCholesky:
             error = 0.0 if self.nonnegative else density - row_sums
             scaling = Scaling.of(density, degree, diagonal, error, nonnegative=self.nonnegative)
         self.squares = scaling.squares
-        self.statistics = RowStatistics.of(factor.left, diagonal, scaling)
+        self.statistics = RowStatistics.of(factor.left, diagonal, scaling, factor.floor)
         if self.diffusion:
             self.limits = self.statistics.scaling_limits(nonnegative=self.nonnegative)
         self._update_slack()
