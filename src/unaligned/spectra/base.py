@@ -87,7 +87,11 @@ class Spectrum:
         """Bound the error of log(λᵢ + γ) if λᵢ lies between `lower` and `upper`."""
         upward = _log_ratio(upper + gamma, self.eigenvalues + gamma)
         downward = _log_ratio(self.eigenvalues + gamma, self.lower + gamma)
-        return np.maximum(np.maximum(upward, downward), 0.0)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.eigenvalues + gamma)
+        # The logarithm itself is rounded, and so is its argument.
+        rounding = np.finfo(np.float64).eps * (np.where(np.isfinite(logs), np.abs(logs), 0.0) + 1)
+        return np.asarray(np.maximum(np.maximum(upward, downward), 0.0) + rounding)
 
 
 class EigenSolver(ABC):
