@@ -224,7 +224,7 @@ def test_all_eigenvalues_of_tiny_sets_are_exact(n):
 def test_zero_matrix_has_zero_eigenvalues():
     found = solve(MatrixOperator(np.zeros((5, 5))), 3)
     assert (found.eigenvalues == 0).all()
-    assert found.total_log_error(GAMMA) == 0.0
+    assert found.total_log_error(GAMMA) < 1e-14  # the rounding of log(γ)
     assert found.stats["landmarks"] == 0
 
 

@@ -326,7 +326,7 @@ def whitened(points: FloatArray, metric: str) -> FloatArray:
     varies = spread > rounding
     values, rounding = values[:, varies] / spread[varies], rounding[varies] / spread[varies]
     if metric == "seuclidean" or not values.size:
-        return values
+        return np.asarray(values)
     basis, sizes, _ = linalg.svd(values, full_matrices=False, check_finite=False)
     limit = max(values.shape) * eps * sizes[0] + np.sqrt(n_samples) * np.linalg.norm(rounding)
     basis = basis[:, sizes > limit]
