@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,15 @@ from threadpoolctl import threadpool_limits
 from unaligned.engine import base as engine
 
 DATA = Path(os.environ.get("UNALIGNED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_configure(config):
+    """Draw the seed of the adversarial tests; workers of pytest-xdist inherit it."""
+    os.environ.setdefault("UNALIGNED_TEST_SEED", str(secrets.randbelow(2**32)))
+
+
+def pytest_report_header(config):
+    return f"UNALIGNED_TEST_SEED={os.environ['UNALIGNED_TEST_SEED']}"
 
 
 def real_data(name: str):

@@ -189,3 +189,13 @@ def test_sorted_rows_have_the_signature_of_shuffled_ones(seed):
     a, b = (ua.signature(rows, n_eigenvalues=20) for rows in (points, rng.permutation(points)))
     assert a.sigma_squared == b.sigma_squared == 101.0
     assert ua.distance(a, b) <= a.total_error_bound + b.total_error_bound
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_median_far_below_most_distances_keeps_its_digits(seed):
+    first, second = np.random.default_rng(seed).normal(size=(2, 9))
+    near = first + 1e-9 * np.random.default_rng(seed + 10).normal(size=9)
+    for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):  # of nine entries the fifth is the near pair
+        cloud = PointCloud(np.array([first, near, second])[order])
+        expected = float(((first - near) ** 2).sum())
+        assert median_of_points(cloud) == pytest.approx(expected, rel=1e-6)

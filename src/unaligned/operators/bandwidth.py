@@ -168,7 +168,12 @@ def _squares_at(cloud: PointCloud, positions: list[int]) -> list[float]:
     cloud.keep_digits(float(np.median(few)))
     with Workers() as workers:
         one_pass = partial(_count_and_keep, cloud, workers)
-        return _select(one_pass, _first_bracket(cloud, positions), positions)
+        found = _select(one_pass, _first_bracket(cloud, positions), positions)
+        if not cloud.by_differences:  # a median far below the sample's may be cancellation
+            cloud.keep_digits(found[0])
+            if cloud.by_differences:
+                found = _select(one_pass, _first_bracket(cloud, positions), positions)
+    return found
 
 
 def _first_bracket(cloud: PointCloud, positions: list[int]) -> Bracket:
