@@ -200,6 +200,8 @@ def test_every_pair_warns_once_at_the_line_of_the_user(options):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         ua.compare(data, distance="gromov-wasserstein", max_iter=1, **options)
+    # joblib may remark on the memory of a worker that imports torch through POT.
+    seen = [note for note in seen if issubclass(note.category, AccuracyWarning)]
     assert {note.filename for note in seen} == {__file__}
     assert {str(note.message).partition(":")[0] for note in seen} == {
         f"dataset 'x{i}' and dataset 'x{j}'" for i, j in ((0, 1), (0, 2), (1, 2))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
@@ -101,7 +102,8 @@ def build_operator(
     """
     _check.one_of("kind", kind, KINDS)
     if kind == "spd":
-        return MatrixOperator(values, negative_share=negative_share(values, absolute=True))
+        dense = values.toarray() if sparse.issparse(values) else values
+        return MatrixOperator(values, negative_share=negative_share(dense, absolute=True))
     if kind == "graph":
         return HeatKernel(values)
     if kind == "affinity":
