@@ -67,13 +67,13 @@ def test_at_most_a_few_rows_are_probed(monkeypatch):
 
 def test_some_of_many_similar_datasets_are_probed(monkeypatch):
     probed = []
-    original = cost._of_one
+    original = cost._Model
 
-    def recorded(dataset, settings):
+    def recorded(dataset, settings, k):
         probed.append(dataset.n_samples)
-        return original(dataset, settings)
+        return original(dataset, settings, k)
 
-    monkeypatch.setattr(cost, "_of_one", recorded)
+    monkeypatch.setattr(cost, "_Model", recorded)
     alike = [RNG.normal(size=(200 + i // 4, 3)) for i in range(20)]
     found = ua.estimate([*alike, RNG.normal(size=(200, 5))], n_eigenvalues=20)
     assert len(probed) == 4
@@ -84,12 +84,10 @@ def test_some_of_many_similar_datasets_are_probed(monkeypatch):
 @pytest.mark.parametrize("solver", ["nystrom", "exact", "krylov", "landmarks"])
 def test_time_grows_with_the_rows(solver, monkeypatch):
     monkeypatch.setattr(cost, "_seconds", lambda function: 1.0)
-    cost.multiply_add_seconds.cache_clear()
     points = torus3(torus_angles(8000, 3, rng=0))
     few, many = (
         ua.estimate(points[:n], n_eigenvalues=40, solver=solver).seconds for n in (1000, 8000)
     )
-    cost.multiply_add_seconds.cache_clear()
     assert {"exact": 100, "landmarks": 4}.get(solver, 20) < many / few < 8**3
 
 

@@ -1,12 +1,9 @@
 """What a signature will cost, predicted from counted work: estimate()."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from time import perf_counter
+from dataclasses import dataclass
+from timeit import default_timer, repeat
 from typing import Any
 
 import numpy as np
@@ -25,15 +22,11 @@ from .operators.bandwidth import EXACT_PAIRS
 from .operators.base import CHECKABLE, PSDOperator
 from .operators.kernel import is_euclidean
 from .spectra import auto, pipeline
-from .spectra.base import Accuracy
 from .spectra.bounds import sample_rows
-from .spectra.decay import GAMMA_RANGE
 from .spectra.krylov import Krylov, default_block_size, default_columns
 from .spectra.landmarks import Landmarks, default_budget
 from .spectra.landmarks.streamed import SAMPLE_ROWS
 from .spectra.signature import Signature
-
-__all__ = ["Estimate", "estimate"]
 
 PROBE_ROWS = 2400  # rows; nearly all landmarks of a smooth set are found in this many
 
@@ -96,76 +89,66 @@ def estimate(
     given = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
     known = (*_check.option_names(pipeline.SignatureSettings), "preprocess", "nan_policy")
     _check.known_options("estimate()", options, known)
-    if not _is_collection(data):
-        return _of_one(*prepare(data, {**given, **options}))
-    named = collection("data", data, data_options(options))
-    members = [item for item in named.values() if isinstance(item, Dataset)]
-    if not members:
-        raise InputTypeError("data holds Signatures only; there is nothing to compute.")
-    prepared = [prepare(member, {**given, **options}) for member in members]
-    k = pipeline.default_eigenvalues(members, prepared[0][1].kernel)
-    return _of_all([(d, replace(s, n_eigenvalues=s.n_eigenvalues or k)) for d, s in prepared])
+    items: list[Any] = [data]
+    if _is_collection(data):
+        named = collection("data", data, data_options(options))
+        items = [item for item in named.values() if isinstance(item, Dataset)]
+        if not items:
+            raise InputTypeError("data holds Signatures only; there is nothing to compute.")
+    prepared = [prepare(item, {**given, **options}) for item in items]
+    datasets = [getattr(member, "vertices", member) for member, _ in prepared]  # of a mesh
+    return _of_all(datasets, prepared[0][1])
 
 
 def _is_collection(data: Any) -> bool:
     """Whether this is several datasets; a list of rows is one."""
     if not isinstance(data, (list, tuple)) or not data:
         return isinstance(data, Mapping)
-    known = isinstance(data[0], (Dataset, Signature)) or _check.is_path(data[0])
-    return known or len(np.shape(data[0])) == 2
+    first = data[0]
+    return isinstance(first, (Dataset, Signature)) or _check.is_path(first) or np.ndim(first) == 2
 
 
-def _of_all(members: Sequence[tuple[Dataset, pipeline.SignatureSettings]]) -> Estimate:
-    """Return the cost of a collection, probing up to three datasets of each shape."""
-    groups: dict[tuple[str, int, int], list[Any]] = {}
-    for dataset, settings in members:
-        pipeline.require_enough(settings.n_eigenvalues or 1, dataset)
+def _of_all(datasets: Sequence[Dataset], settings: pipeline.SignatureSettings) -> Estimate:
+    """Return the cost of some datasets, probing up to three of each shape."""
+    k = settings.n_eigenvalues or pipeline.default_eigenvalues(datasets, settings.kernel)
+    groups: dict[tuple[str, int, int], list[Dataset]] = {}
+    for dataset in datasets:
+        pipeline.require_enough(k, dataset)
         size = round(2.0 * math.log2(dataset.n_samples))  # equal within about a fifth
-        groups.setdefault((dataset.kind, dataset.n_features, size), []).append((dataset, settings))
+        groups.setdefault((dataset.kind, dataset.n_features, size), []).append(dataset)
     parts, seconds = [], 0.0
     for group in groups.values():
-        probed = [_of_one(*member) for member in group[:: -(-len(group) // 3)]]
+        with one_blas(), collected():  # `signature` warns about accuracy
+            probed = [_Model(d, settings, k).estimate() for d in group[:: -(-len(group) // 3)]]
         seconds += len(group) * sum(part.seconds for part in probed) / len(probed)
         parts += probed
-    probed_only = f", {len(parts)} of them probed" if len(parts) < len(members) else ""
-    reason = f"{len(members)} datasets one after the other{probed_only}"
+    if len(datasets) == 1:
+        return parts[0]
     return Estimate(
         " and ".join(sorted({part.solver for part in parts})),
         seconds,
         max(part.memory_bytes for part in parts),
-        sum(dataset.n_samples for dataset, _ in members),
+        sum(dataset.n_samples for dataset in datasets),
         max(part.n_features for part in parts),
-        max(part.n_eigenvalues for part in parts),
-        reason if len(members) > 1 else parts[0].reason,
+        k,
+        f"{len(datasets)} datasets one after the other, {len(parts)} of them probed",
     )
-
-
-def _of_one(dataset: Dataset, settings: pipeline.SignatureSettings) -> Estimate:
-    dataset = getattr(dataset, "vertices", dataset)  # of a mesh, whose faces LES ignores
-    k = settings.n_eigenvalues or pipeline.default_eigenvalues([dataset], settings.kernel)
-    pipeline.require_enough(k, dataset)
-    with one_blas(), collected():  # `signature` warns about accuracy
-        return _Model(dataset, settings, k).estimate()
 
 
 class _Model:
     """The cost of one signature: operations counted for N rows, times measured on a few."""
 
     def __init__(self, dataset: Dataset, settings: pipeline.SignatureSettings, k: int) -> None:
-        self.dataset, self.settings, self.kernel = dataset, settings, settings.kernel
-        self.n, self.k, self.solver = dataset.n_samples, k, settings.eigen_solver
-        gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
-        self.accuracy = Accuracy(gamma, settings.tol)
-        points = dataset.kind == "points"
-        self.is_euclidean = points and is_euclidean(self.kernel.metric)
-        self.is_gaussian = self.is_euclidean and self.kernel.n_neighbors is None
+        self.dataset, self.kernel, self.solver = dataset, settings.kernel, settings.eigen_solver
+        self.n, self.k, self.accuracy = dataset.n_samples, k, settings.accuracy
+        neighbors, is_points = self.kernel.n_neighbors, dataset.kind == "points"
+        self.is_euclidean = is_points and is_euclidean(self.kernel.metric)
+        self.is_matrix_free = self.is_euclidean and neighbors is None
         self.is_streamed = pipeline.streams(dataset, settings)
-        large = self.is_gaussian and storage_for(self.n, self.kernel.memory_limit) == "tiled"
-        self.is_tiled = self.is_streamed or large
-        self.is_given_sparse = not points and sparse.issparse(dataset.values)
-        self.is_sparse = self.is_given_sparse or self.kernel.n_neighbors is not None
-        neighbors = self.kernel.n_neighbors or 0
-        self.n_entries = dataset.values.nnz if self.is_given_sparse else 2 * self.n * neighbors
+        large = storage_for(self.n, self.kernel.memory_limit) == "tiled"
+        self.is_tiled = self.is_streamed or (self.is_matrix_free and large)
+        self.is_given_sparse = not is_points and sparse.issparse(dataset.values)
+        self.is_sparse = self.is_given_sparse or neighbors is not None
         self.rows, self.reading = self._sample()
 
     def _sample(self) -> tuple[Dataset, float]:
@@ -174,14 +157,13 @@ class _Model:
             return self.dataset, 0.0
         components = [int(s[4:]) for s in self.dataset.preprocess if s.startswith("pca:")]
         size = min(self.n, max([PROBE_ROWS, *components]))
-        drawn, seconds = self.dataset.subsample(size, np.random.default_rng(0)), 0.0
-        if self.dataset.preprocess:
-            seconds = _seconds(drawn.prepared) * self.n / size
+        drawn = self.dataset.subsample(size, np.random.default_rng(0))
+        seconds = _seconds(drawn.prepared) * self.n / size if self.dataset.preprocess else 0.0
         if self.dataset.is_lazy:
-            n_passes = 5 if self.is_streamed else 2
-            started = perf_counter()
+            started = default_timer()
             n_rows = next(iter(self.dataset.values.blocks())).shape[0]
-            seconds += n_passes * (perf_counter() - started) * self.n / n_rows
+            n_passes = (5 if self.is_streamed else 2) * self.n / n_rows
+            seconds += n_passes * (default_timer() - started)
         return Dataset(drawn.prepared(), name=self.dataset.name), seconds
 
     def part(self, n_rows: int) -> PSDOperator:
@@ -192,36 +174,36 @@ class _Model:
         return pipeline.operator_of(rows, self.kernel, np.random.default_rng(0))[0]
 
     def estimate(self) -> Estimate:
-        """Return the predicted cost, following the rules of `Auto`."""
-        solver, effort, seconds, reason = self._solver()
+        """Return the predicted cost."""
+        solvers, reason = self._solvers()
+        seconds = sum(self._solver_seconds(*solver) for solver in solvers.items())
         seconds += self._operator_seconds() + self.reading + 0.005
-        memory, d = self._memory(solver, effort), self.dataset.n_features
-        return Estimate(solver, seconds, memory, self.n, d, self.k, reason)
+        memory = max(self._memory(*solver) for solver in solvers.items())
+        d, last = self.dataset.n_features, list(solvers)[-1]
+        return Estimate(last, seconds, memory, self.n, d, self.k, reason)
 
-    def _solver(self) -> tuple[str, int, float, str]:
-        """Return the solver, its landmarks or columns, its time, and the reason."""
+    def _solvers(self) -> tuple[dict[str, int], str]:
+        """Return the solvers that `Auto` would run with their landmarks or columns, and why."""
         n, k, solver, affordable = self.n, self.k, self.solver, math.inf
         is_auto = solver.name == "auto"
         if is_auto and self.is_streamed:
             solver, affordable = Krylov(), auto.affordable_streamed(n, self.dataset.n_features, k)
         elif is_auto:
             checked = self.dataset.kind not in ("distances", "affinity") or n <= CHECKABLE
-            definite = self.is_gaussian or (checked and self.part(300).definite)
+            definite = self.is_matrix_free or (checked and self.part(300).definite)
             choice = auto.choose(n, k, definite=definite, tiled=self.is_tiled)
             solver, affordable = auto.resolve_solver(choice.solver), choice.affordable
         if isinstance(solver, Landmarks) or (is_auto and affordable):
             rank, reason = self._landmarks()
             if rank <= affordable:
-                rank = min(rank, getattr(solver, "max_landmarks", None) or default_budget(k))
-                return "landmarks", rank, self._landmark_seconds(rank), reason
+                most = getattr(solver, "max_landmarks", None) or default_budget(k)
+                return {"landmarks": min(rank, most)}, reason
         if solver.name == "exact":
-            return "exact", n, self._exact_seconds(), f"{n}³ operations counted"
+            return {"exact": n}, f"{n}³ operations counted"
         columns, reason = self._columns()
-        seconds = self._column_seconds(columns)
         spent = isinstance(solver, Krylov) and columns >= default_columns(k)
-        if is_auto and spent and auto.fits(n, self.is_tiled):  # then `exact` follows
-            return "exact", n, seconds + self._exact_seconds(), reason
-        return solver.name, columns, seconds, reason
+        missed = is_auto and spent and auto.fits(n, self.is_tiled)
+        return {solver.name: columns, **({"exact": n} if missed else {})}, reason
 
     def _landmarks(self) -> tuple[int, str]:
         """Return the predicted number of landmarks: a power of N, fitted to two subsamples."""
@@ -253,79 +235,65 @@ class _Model:
         columns = min(int(needed * self.k / k), most)
         return columns, f"{p} rows needed {needed} columns; {columns} are expected"
 
-    @cached_property
-    def entry_seconds(self) -> float:
-        """The time of one kernel entry."""
-        operator = self.part(PROBE_ROWS // 2)
-        index = np.arange(min(256, operator.n_samples))
-        affinity: Any = getattr(operator, "affinity", operator)
-        return _seconds(lambda: affinity.rows(index)) / (index.size * operator.n_samples)
-
-    def _exact_seconds(self) -> float:
-        return multiply_add_seconds() * auto.exact_price(self.n) + self.entry_seconds * self.n**2
-
-    def _landmark_seconds(self, rank: int) -> float:
-        n, unit, entry = self.n, multiply_add_seconds(), self.entry_seconds
-        if not self.is_streamed:
-            return unit * auto.landmark_price(n, rank) + 2.0 * entry * n * rank
-        sample = sample_rows(self.k)  # two spectra of these measure the effect of σ²
-        fixed = auto.landmark_price(SAMPLE_ROWS, rank) + 2.0 * auto.exact_price(sample)
-        return unit * (fixed + 3.0 * n * rank**2) + entry * (3.0 * n * rank + 2.0 * sample**2)
-
-    def _column_seconds(self, columns: int) -> float:
-        n, width, unit = self.n, default_block_size(self.k), multiply_add_seconds()
-        price = auto.krylov_price(n, self.k, tiled=self.is_tiled, columns=columns)
+    def _solver_seconds(self, solver: str, effort: int) -> float:
+        """Return the time of a solver with this number of landmarks or columns."""
+        n, k, operator = self.n, self.k, self.part(PROBE_ROWS // 2)
+        unit, entry = _unit_seconds(operator)
+        if solver == "exact":
+            return unit * auto.exact_price(n) + entry * n**2
+        if solver == "landmarks" and self.is_streamed:
+            sample = sample_rows(k)  # two spectra of these measure the effect of σ²
+            fixed = auto.landmark_price(SAMPLE_ROWS, effort) + 2.0 * auto.exact_price(sample)
+            passes = 3.0 * n * effort
+            return unit * (fixed + passes * effort) + entry * (passes + 2.0 * sample**2)
+        if solver == "landmarks":
+            return unit * auto.landmark_price(n, effort) + 2.0 * entry * n * effort
+        price = auto.krylov_price(n, k, tiled=self.is_tiled, columns=effort)
         if self.is_tiled:
             return unit * price
-        operator = self.part(PROBE_ROWS // 2)
-        block, ratio = np.ones((operator.n_samples, width)), n / operator.n_samples
-        one = _seconds(lambda: operator.matmat(block)) / width * ratio
+        block = np.ones((operator.n_samples, default_block_size(k)))
+        growth, formed = (1, 0) if self.is_sparse else (2, n**2)  # exponent; entries
+        one = _seconds(lambda: operator.matmat(block)) / block.shape[1]
+        one *= (n / operator.n_samples) ** growth
         trace = n if self.dataset.kind == "graph" else 0  # takes N products
-        products = (columns + trace) * one * (1.0 if self.is_sparse else ratio)
-        matrix = 0.0 if self.is_sparse else self.entry_seconds * n**2
-        return products + matrix + unit * (price - n**2 * columns)
+        return (effort + trace) * one + entry * formed + unit * (price - n**2 * effort)
 
     def _operator_seconds(self) -> float:
         """Return the time of σ², distances, neighbours and outliers."""
-        p = min(self.n, PROBE_ROWS if self.is_gaussian else PROBE_ROWS // 2)
+        p = min(self.n, PROBE_ROWS if self.is_matrix_free else PROBE_ROWS // 2)
         seconds, ratio = _seconds(lambda: self.part(p)), self.n / p
         if self.is_given_sparse:
             return seconds
-        if self.is_gaussian and self.kernel.bandwidth == "median":
+        if self.is_matrix_free and self.kernel.bandwidth == "median":
             return seconds * min(ratio**2, 3.0 * EXACT_PAIRS / p**2)
-        linear = self.is_gaussian or (self.is_euclidean and self.rows.n_features <= 15)  # trees
+        linear = self.is_matrix_free or (self.is_euclidean and self.rows.n_features <= 15)  # trees
         return seconds * ratio ** (1 if linear else 2)
 
     def _memory(self, solver: str, effort: int) -> int:
-        """Return the peak bytes of a solver with so many landmarks or columns."""
-        n, is_graph = self.n, self.dataset.kind == "graph"
-        matrix = 24 * self.n_entries if self.is_sparse else 8 * n**2
-        operator = 2 * matrix
-        if is_graph:
-            operator = 40 * n * min(n, 512)  # five blocks of columns for the trace
-        elif self.is_euclidean:  # the pairs that the median keeps, and copies of the points
-            operator = min(8 * n**2, 1 << 26) + 32 * n * self.rows.n_features
+        """Return the peak bytes of a solver with this number of landmarks or columns."""
         if solver == "landmarks" and self.is_streamed:
             return 10 * SAMPLE_ROWS * effort + 128 * effort**2 + (1 << 26)
+        n, kind, neighbors = self.n, self.dataset.kind, self.kernel.n_neighbors or 0
+        n_entries = self.dataset.values.nnz if self.is_given_sparse else 2 * n * neighbors
+        matrix = 24 * n_entries if self.is_sparse else 8 * n**2
+        operator = 40 * n * min(n, 512) if kind == "graph" else 2 * matrix  # its trace by blocks
+        if self.is_euclidean:  # the pairs that the median keeps, and copies of the points
+            operator = min(8 * n**2, 1 << 26) + 32 * n * self.rows.n_features
         basis = 8 * n * (effort + effort // 4 + 192) + 16 * effort**2
-        work = basis if self.is_tiled else basis + matrix
-        exact, landmarks = (40 if is_graph else 24) * n**2, 9 * n * effort + 32 * effort**2
-        work = {"exact": exact, "landmarks": landmarks}.get(solver, work)
+        exact, landmarks = (40 if kind == "graph" else 24) * n**2, 9 * n * effort + 32 * effort**2
+        iterative = basis if self.is_tiled else basis + matrix
+        work = {"exact": exact, "landmarks": landmarks}.get(solver, iterative)
         return max(work, operator, 1 << 20)
 
 
-@lru_cache(maxsize=1)
-def multiply_add_seconds() -> float:
-    """Return the time of one multiply-add inside a matrix product, the unit of all prices."""
-    matrix = np.ones((384, 384))
-    return _seconds(lambda: matrix @ matrix) / 384**3
+def _unit_seconds(operator: PSDOperator) -> tuple[float, float]:
+    """Return the time of a multiply-add in a matrix product, and of a kernel entry."""
+    matrix, index = np.ones((384, 384)), np.arange(min(256, operator.n_samples))
+    affinity: Any = getattr(operator, "affinity", operator)
+    unit = _seconds(lambda: matrix @ matrix) / 384**3
+    return unit, _seconds(lambda: affinity.rows(index)) / (index.size * operator.n_samples)
 
 
 def _seconds(function: Callable[[], Any]) -> float:
-    """Return the shortest time of two to five calls: the first may compile or import."""
-    times: list[float] = []
-    while len(times) < 2 or (len(times) < 5 and sum(times) < 0.1):
-        started = perf_counter()
-        function()
-        times.append(perf_counter() - started)
-    return min(times)
+    """Return the shortest time of three calls: the first may compile or import."""
+    return min(repeat(function, number=1, repeat=3))

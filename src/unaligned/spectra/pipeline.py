@@ -58,6 +58,12 @@ class SignatureSettings:
         """The solver that `solver` and `sketch_size` describe."""
         return resolve_solver(self.solver, self.sketch_size)
 
+    @property
+    def accuracy(self) -> Accuracy:
+        """The accuracy of the spectrum; if γ is chosen later, `tol` holds for the smallest."""
+        gamma = GAMMA_RANGE[0] if isinstance(self.gamma, str) else self.gamma
+        return Accuracy(gamma, self.tol)
+
 
 def compute_signature(
     dataset: Dataset, settings: SignatureSettings, seed: int, engine: Engine | None = None
@@ -70,11 +76,8 @@ def compute_signature(
     >>> compute_signature(points, SignatureSettings(n_eigenvalues=20), seed=0).values.shape
     (20,)
     """
-    solver, rng = settings.eigen_solver, dataset.generator(seed)
-    scale_rng = rng.spawn(1)[0]
-    # The smallest γ that may be chosen needs the most accurate spectrum, so `tol` holds for all.
-    gamma = GAMMA_RANGE[0] if isinstance(settings.gamma, str) else settings.gamma
-    accuracy = Accuracy(gamma, settings.tol)
+    solver, accuracy, rng = settings.eigen_solver, settings.accuracy, dataset.generator(seed)
+    scale_rng, gamma = rng.spawn(1)[0], accuracy.gamma
     with one_blas():
         k = settings.n_eigenvalues or default_eigenvalues([dataset], settings.kernel)
         require_enough(k, dataset)
