@@ -67,36 +67,12 @@ class _PointAffinity(PSDOperator):
 class KernelAffinity(_PointAffinity):
     r"""The affinity of points under a kernel, Eq. 1 [eq:affkern], :math:`K_{ij} = k(x_i, x_j)`.
 
-    Rows are computed from the points when asked for. A product with b vectors takes
+    The points are (N, d), float64, finite, dense or CSR; those that are used are centred, if
+    dense. Rows are computed from the points when asked for. A product with b vectors takes
     O(N² (d + b)) time. With `dense` storage the first product builds the matrix, 8 N² bytes,
     and later ones take O(N² b). With `tiled` storage every product computes the kernel again,
     each pair once for both halves of the matrix, in O(N b) memory and one tile (16 MB), as in
     Section 4.2.2.
-
-    Parameters
-    ----------
-    points
-        Shape (N, d), float64, finite, dense or CSR; or a `PointCloud` of them.
-    kernel
-        The kernel with its scale σ².
-    sigma_squared_error
-        The standard error of σ².
-    storage
-        `dense` or `tiled`.
-
-    Attributes
-    ----------
-    points
-        The points as they are used: centred, if they are dense.
-
-    Examples
-    --------
-    >>> from unaligned.operators.kernel import Gaussian
-    >>> K = KernelAffinity(np.array([[0.0], [1.0]]), Gaussian(1.0), storage="tiled")
-    >>> (K @ np.array([1.0, 0.0])).round(6)
-    array([1.      , 0.367879])
-    >>> K.entries_evaluated
-    4
     """
 
     def __init__(
@@ -306,12 +282,6 @@ def point_affinity(
     Metrics other than `euclidean`, `seuclidean` and `mahalanobis` go through their N×N matrix;
     `n_neighbors` gives a sparse matrix. `rng` draws pairs where there are too many for an exact
     median.
-
-    Examples
-    --------
-    >>> affinity = point_affinity(np.array([[0.0], [1.0], [3.0]]), KernelSettings())
-    >>> affinity.sigma_squared, affinity.definite
-    (2.0, True)
     """
     family = KERNELS[settings.kernel]
     if settings.metric in WHITENING_METRICS and not sparse.issparse(points):

@@ -46,23 +46,10 @@ def estimate_scale(
 ) -> Scale:
     """Return σ² = bandwidth_factor · median (or mean) of the squared distances of all pairs.
 
-    A number as `bandwidth` is σ² itself. The mean takes O(N d) time. The median of points in
+    `data` are points in memory, passes over streamed rows, or squared distances, (N, N). A
+    number as `bandwidth` is σ² itself. The mean takes O(N d) time. The median of points in
     memory takes O(N² d) time and about 100 MB; above `EXACT_PAIRS` pairs, and of streamed
-    points, it is sampled.
-
-    Parameters
-    ----------
-    data
-        Points in memory, passes over streamed rows, or squared distances, (N, N).
-    settings
-        `bandwidth` and `bandwidth_factor` are used.
-    rng
-        Draws the sample; None is a fixed seed.
-
-    Examples
-    --------
-    >>> estimate_scale(PointCloud(np.array([[0.0], [1.0], [3.0]])), KernelSettings())
-    Scale(sigma_squared=2.0, standard_error=0.0)
+    points, it is sampled. `rng` draws the sample; None is a fixed seed.
     """
     if not isinstance(settings.bandwidth, str):
         return Scale(float(settings.bandwidth))
@@ -127,11 +114,6 @@ def median_of_points(cloud: PointCloud) -> float:
     the bracket and keeps those within it, among which the median is selected. A bracket that
     misses, or holds too many pairs, is moved and the pass repeated. O(N² d) time, about 100 MB.
     The seed is fixed; it affects the time, not the result.
-
-    Examples
-    --------
-    >>> median_of_points(PointCloud(np.array([[0.0], [1.0], [3.0]])))
-    1.0
     """
     positions, n_middle = _middle_positions(cloud.n_samples)
     return sum(_squares_at(cloud, positions)) / n_middle if positions else 0.0

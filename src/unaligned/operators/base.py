@@ -91,13 +91,7 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
 
 
 class MatrixOperator(PSDOperator):
-    """A matrix in memory, dense or sparse; `rows` and `to_dense` are dense.
-
-    Examples
-    --------
-    >>> MatrixOperator(np.diag([3.0, 1.0])).trace()
-    4.0
-    """
+    """A matrix in memory, dense or sparse; `rows` and `to_dense` are dense."""
 
     def __init__(self, matrix: Any, *, definite: bool = True, negative_share: float = 0.0) -> None:
         super().__init__(matrix.shape[0])

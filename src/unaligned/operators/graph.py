@@ -27,19 +27,8 @@ class HeatKernel(PSDOperator):
     node has a zero row in L and so, as every connected component, an eigenvalue 1.
 
     A product with b vectors takes 17 products with the adjacency, O(nnz b), without fill-in.
-    `diagonal` costs as much as N products with a vector, O(N nnz).
-
-    Parameters
-    ----------
-    adjacency
-        Shape (N, N), symmetric, weights of at least 0, dense or sparse. Weights on the diagonal
-        are self-loops and count once.
-
-    Examples
-    --------
-    >>> edge = HeatKernel(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> np.linalg.eigvalsh(edge.to_dense()).round(6)
-    array([0.135335, 1.      ])
+    `diagonal` costs as much as N products with a vector, O(N nnz). Weights, at least 0, may be
+    dense or sparse; those on the diagonal are self-loops and count once.
     """
 
     def __init__(self, adjacency: Any) -> None:

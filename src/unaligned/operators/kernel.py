@@ -171,13 +171,6 @@ class KernelSettings:
         metric only.
     kernel
         `"gaussian"`, exp(-d²/σ²), or `"laplacian"`, exp(-d/σ).
-
-    Examples
-    --------
-    >>> KernelSettings(metric="cosin")
-    Traceback (most recent call last):
-    ...
-    unaligned.errors.InputError: metric='cosin' is not known. Did you mean 'cosine'? ...
     """
 
     bandwidth: str | float = "median"

@@ -26,7 +26,7 @@ from .pointcloud import (
 
 
 def nearest_neighbours(points: Points, n_neighbors: int) -> IndexArray:
-    r"""Return the k nearest other points of every point, (N, k), in ascending order of index.
+    r"""Return the k < N nearest other points of every point, (N, k), in ascending order of index.
 
     Exact: the neighbours have the smallest :math:`\|x_i - x_j\|^2`, summed from differences, and
     ties go to the smaller index. An offset, far points, blocks, threads and the storage (dense
@@ -38,18 +38,6 @@ def nearest_neighbours(points: Points, n_neighbors: int) -> IndexArray:
     the points. Sparse points are filled in where more than a tenth is non-zero or some rows
     need more candidates. Where memory does not suffice for that they stay sparse, with the same
     result, but slower if they lie far from the origin.
-
-    Parameters
-    ----------
-    points
-        Shape (N, d), dense or CSR.
-    n_neighbors
-        k, the point itself not counted; below N.
-
-    Examples
-    --------
-    >>> nearest_neighbours(np.array([[0.0], [1.0], [2.0]]), 1).ravel()
-    array([1, 0, 1])
     """
     points = _checked(points)
     n_samples = int(points.shape[0])
@@ -197,23 +185,8 @@ def neighbour_graph(values: Any, kind: str, n_neighbors: int) -> Any:
     .. math:: A_{ij} = 1 \text{ if } i \in N_k(j) \text{ or } j \in N_k(i), \text{ else } 0
 
     A point is not its own neighbour. Ties go to the smaller index, so there the graph depends
-    on the order of rows (see `nearest_neighbours`). O(N² d) time at worst, O(N k) memory.
-
-    Parameters
-    ----------
-    values
-        `points` (dense or CSR), `distances` or a `graph`, which is returned as it is.
-    kind
-        Which of them.
-    n_neighbors
-        k, the point itself not counted.
-
-    Examples
-    --------
-    >>> neighbour_graph(np.array([[0.0], [1.0], [3.0]]), "points", 1).toarray()
-    array([[0., 1., 0.],
-           [1., 0., 1.],
-           [0., 1., 0.]])
+    on the order of rows (see `nearest_neighbours`). A `graph` is returned as it is. O(N² d) time
+    at worst, O(N k) memory.
     """
     if kind == "graph":
         return values
@@ -242,18 +215,10 @@ def neighbour_affinity(
 
     .. math:: K_{ij} = k(x_i, x_j) \text{ if } i \in N_k(j) \text{ or } j \in N_k(i)
 
-    and 0 elsewhere; every point is its own neighbour. Truncating a positive kernel leaves
-    negative eigenvalues, so it is not `definite`. Ties go to the smaller index (see
-    `nearest_neighbours`). O(N² d) time at worst, O(N k) memory.
-
-    Parameters
-    ----------
-    points
-        Shape (N, d), dense or CSR; with `precomputed`, the squared distances, (N, N).
-    n_neighbors
-        k, the point itself included.
-    kernel
-        The kernel with its scale σ².
+    and 0 elsewhere; every point is its own neighbour and one of the k. Truncating a positive
+    kernel leaves negative eigenvalues, so it is not `definite`. Ties go to the smaller index (see
+    `nearest_neighbours`). With `precomputed`, `points` are squared distances, (N, N). O(N² d)
+    time at worst, O(N k) memory.
     """
     n_samples = int(points.shape[0])
     if n_neighbors > n_samples:

@@ -34,13 +34,6 @@ def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
 
     A population of less than 5 % that lies far from all else is dropped too, which is why this is
     not the default. Of fewer than 20 rows none is an outlier.
-
-    Examples
-    --------
-    >>> angle = np.linspace(0, 6, 60)
-    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> np.flatnonzero(outlying_rows(np.vstack([circle, [[50.0, 50.0]]])))
-    array([60])
     """
     if points.shape[0] < 20:
         return np.zeros(points.shape[0], dtype=bool)

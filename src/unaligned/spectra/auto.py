@@ -126,11 +126,7 @@ class Choice(NamedTuple):
 
 
 def choose(n: int, k: int, *, definite: bool, tiled: bool) -> Choice:
-    """Return what rules 1 to 4 choose for N rows and K eigenvalues.
-
-    >>> choose(400, 100, definite=True, tiled=False)[:3]
-    ('exact', 140800000.0, 'N=400, K=100: nothing is cheaper')
-    """
+    """Return what rules 1 to 4 choose for N rows and K eigenvalues."""
     small = n <= 500 or 4 * k > n
     exact, krylov = exact_price(n), krylov_price(n, k, tiled=tiled)
     solver = "exact" if small or exact <= krylov else "krylov"
@@ -185,11 +181,7 @@ def affordable_streamed(n: int, n_features: int, k: int) -> float:
 
 
 def resolve_solver(solver: str | EigenSolver, sketch_size: int | None = None) -> EigenSolver:
-    """Return the solver of this name; an instance is returned as it is.
-
-    >>> resolve_solver("nystrom", sketch_size=400)
-    Nystrom(sketch_size=400, bound='certified')
-    """
+    """Return the solver of this name; an instance is returned as it is."""
     if isinstance(solver, EigenSolver):
         if sketch_size is not None:
             raise InputError("sketch_size goes with solver='nystrom' given by name.")

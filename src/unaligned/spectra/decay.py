@@ -38,12 +38,6 @@ def find_knee(eigenvalues: FloatArray, floor: float) -> Knee | None:
     mean log-ratios, and the break with the smallest squared error is the knee, if the second
     slope is at most half of the first. Eigenvalues below `floor` are ignored, and so is the
     first, which is 1 for every diffusion operator. O(K²).
-
-    Examples
-    --------
-    >>> spectrum = np.concatenate([0.5 ** np.arange(20.0), 1e-6 * 0.99 ** np.arange(80.0)])
-    >>> find_knee(spectrum, 1e-14).position
-    20
     """
     logs = np.log(eigenvalues[1:][eigenvalues[1:] > floor])
     shortest = 8  # eigenvalues on either side of a knee
@@ -63,9 +57,6 @@ def gamma_by_rule(rule: str, eigenvalues: FloatArray, n_samples: int) -> float:
 
     `"auto"` is `suggest_gamma`. `"cutoff"` is the rule of Appendix C, slightly larger than λ_K:
     the next number of one significant digit, and not below 1e-8.
-
-    >>> gamma_by_rule("cutoff", np.array([1.0, 9.3e-6]), 500)
-    1e-05
     """
     if rule == "auto":
         return suggest_gamma(eigenvalues, n_samples)[0]

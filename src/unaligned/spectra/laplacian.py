@@ -48,10 +48,6 @@ def lanczos_quadrature(
     for polynomials of degree 2m - 1 (Ubaru, Chen and Saad, 2017). No reorthogonalisation:
     spurious copies of a converged eigenvalue share its weight. The matrix, (N, N), dense or
     sparse, has a norm of about 1; m is at most N. O(m p nnz) time.
-
-    >>> rule = lanczos_quadrature(np.diag([0.0, 1.0]), 2, 5, np.random.default_rng(0))
-    >>> bool(np.allclose(rule.nodes, [0.0, 1.0])), bool(np.allclose(rule.weights.sum(axis=1), 1))
-    (True, True)
     """
     n = int(matrix.shape[0])
     # Blocks of probes of 1 MiB stay in a core's cache; of fewer than 8 columns a sparse product
@@ -187,12 +183,6 @@ def laplacian_density(
     isolated node has a zero row in L. The method is `"exact"` (all eigenvalues, O(N³) time and
     8 N² bytes), `"slq"` (see `lanczos_quadrature`), or `"auto"`: exact up to 2000 nodes. The
     probes depend on the root seed and the data only.
-
-    >>> edge = Dataset([[0.0, 1.0], [1.0, 0.0]], kind="graph")
-    >>> settings = {"n_neighbors": 1, "n_steps": 10, "n_probes": 2}
-    >>> found = laplacian_density(edge, 0, method="exact", **settings)
-    >>> found.heat(np.array([0.0, 1.0])).values.round(4)
-    array([1.    , 0.5677])
     """
     if dataset.kind == "points" and not dataset.is_lazy and not dataset.preprocess:
         _warn_if_adjacency(dataset)
@@ -238,13 +228,6 @@ def surface_eigenvalues(
     factorisation, about O(N^1.5), and K products with it.
 
     Vertices are (N, 3), faces (m, 3), or None for a point cloud; K is at most N.
-
-    >>> corners = np.vstack([np.eye(3), -np.eye(3)])
-    >>> sides = [[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2]]
-    >>> faces = np.array([*sides, *[[b, a, 5] for a, b, _ in sides]])
-    >>> values = surface_eigenvalues(corners, faces, 4, np.random.default_rng(0))
-    >>> bool(abs(values[0]) < 1e-9), bool(np.ptp(values[1:]) < 1e-9)
-    (True, True)
     """
     if faces is None:
         vertices = _distinct_points(vertices, n_eigenvalues)

@@ -71,10 +71,6 @@ def compute_signature(
     """Return the signature of a dataset: operator, solver, spectrum, log(λ + γ).
 
     Points that are read by blocks are processed by `engine`, by default on local threads.
-
-    >>> points = Dataset(np.random.default_rng(0).normal(size=(99, 2)))
-    >>> compute_signature(points, SignatureSettings(n_eigenvalues=20), seed=0).values.shape
-    (20,)
     """
     solver, accuracy, rng = settings.eigen_solver, settings.accuracy, dataset.generator(seed)
     scale_rng, gamma = rng.spawn(1)[0], accuracy.gamma

@@ -132,9 +132,6 @@ def affordable_shift(theta: FloatArray, gamma: float, budget: float) -> float:
 
     The cost is the 2-norm of log((max(θ, τ) + γ) / (θ + γ)). A larger shift makes the
     correction BᵀB/(τ - c) smaller, so the largest affordable one is the best.
-
-    >>> bool(np.isclose(affordable_shift(np.array([1.0, 0.5]), 0.0, np.log(1.2)), 0.6))
-    True
     """
     logs = np.log(theta + gamma)
     low, high = float(logs[-1]), float(logs[0]) + min(budget, 20.0)

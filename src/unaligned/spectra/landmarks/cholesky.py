@@ -122,12 +122,6 @@ class Forecast:
 
     Kernels of smooth sets have residuals that fall like :math:`\exp(-B r^p)`, p being about one
     over the dimension. The last two halvings of the rank give B and p.
-
-    >>> forecast = Forecast()
-    >>> for rank in range(10, 130, 10):
-    ...     forecast.add(rank, float(np.exp(-0.1 * rank)))
-    >>> abs(forecast.rank_for(np.exp(-0.1 * 300)) - 300) < 10
-    True
     """
 
     ranks: list[int] = field(default_factory=list)

@@ -30,11 +30,6 @@ class Basis:
 
     The triangle is solved by halves with products only (NumPy releases the GIL during those), the
     smallest blocks by their inverses. O(n r (d + r)) time for n rows.
-
-    >>> from unaligned.operators.kernel import Gaussian
-    >>> basis = Basis(CrossKernel(np.zeros((1, 1)), Gaussian(1.0)), np.ones((1, 1)))
-    >>> basis.features(np.array([[0.0], [1.0]])).round(6)
-    array([[1.      , 0.367879]])
     """
 
     leaf_rows = 48  # of the triangle that are solved by their inverse: few beside r
