@@ -25,7 +25,7 @@ LAYERS = [
     ["spectra"],
     ["metrics"],
     ["cache", "inputs", "execution", "result", "comparison", "serialization"],
-    ["diagnosis", "cost", "embedding", "tags", "explanation"],
+    ["diagnosis", "cost", "embedding", "tags", "explanation", "inference"],
     ["store"],
     ["figures"],
     ["report"],
@@ -37,7 +37,12 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 OUTSIDE = ("cli", "experiments", "__main__")
 # Methods of results that draw, report, embed and correlate import upward when called, and so does
 # `Dataset.from_source` for an `.h5ad` file, whose layout only `io` knows.
-CONVENIENCE = {("result",), ("diagnosis",), ("data", "dataset")}
+CONVENIENCE = {
+    ("result",),
+    ("diagnosis",),
+    ("data", "dataset"),
+    ("inference", "permutation"),
+}
 
 
 def imports_of(path, *, at_call_time):
@@ -126,6 +131,7 @@ CONTRACT = {
     "load_all",
     "log_euclidean_bounds",
     "log_hilbert_schmidt",
+    "permutation_test",
     "signature",
 }
 
@@ -165,7 +171,12 @@ def test_no_module_has_the_name_of_a_public_function():
 
 def test_options_are_keyword_only():
     assert next(iter(inspect.signature(ua.signature).parameters)) == "data"
-    for function, positional in ((ua.signature, 1), (ua.distance, 3), (ua.compare, 2)):
+    for function, positional in (
+        (ua.signature, 1),
+        (ua.distance, 3),
+        (ua.compare, 2),
+        (ua.permutation_test, 2),
+    ):
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]
         assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == positional
 

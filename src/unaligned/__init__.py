@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .cost import estimate as estimate
     from .data.dataset import Dataset as Dataset
     from .diagnosis import diagnose as diagnose
+    from .inference.permutation import permutation_test as permutation_test
     from .io.load import load as load
     from .io.load import load_all as load_all
     from .metrics.registry import available as available
@@ -48,6 +49,7 @@ _HOME = {
     "load_all": "io.load",
     "log_euclidean_bounds": "spectra.bounds",
     "log_hilbert_schmidt": "spectra.bounds",
+    "permutation_test": "inference.permutation",
     "signature": "comparison",
 }
 

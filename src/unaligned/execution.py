@@ -43,7 +43,7 @@ def fill(
     method, settled = method.settle(_descriptors(method, everything, seed, engine, cache))
     first = dict(zip(rows, settled, strict=False))
     second = None if columns is None else dict(zip(columns, settled[len(rows) :], strict=True))
-    distances, bounds = _all_pairs(method, first, second, old, engine)
+    distances, bounds = all_pairs(method, first, second, old, engine)
     metadata = {name: item.metadata for name, item in rows.items() if isinstance(item, Dataset)}
     borrowed = old._borrowed if old else ()
     if not method.is_descriptor:
@@ -205,7 +205,7 @@ def _describe(shared: tuple[Distance, int, Engine | None, Cache | None], dataset
     return found
 
 
-def _all_pairs(
+def all_pairs(
     method: Distance,
     rows: Mapping[str, Any],
     columns: Mapping[str, Any] | None,

@@ -175,12 +175,12 @@ def fit_distance(
     """Return the distance fitted to all datasets; raise if it does not apply to some pair."""
     everything = [*rows.values(), *(columns or {}).values()]
     method = method.fit(everything)
-    _require_applicable(method, rows, columns)
+    require_applicable(method, rows, columns)
     warn_about_sizes(method, everything)
     return method
 
 
-def _require_applicable(
+def require_applicable(
     method: Distance,
     rows: Mapping[str, Dataset | Signature],
     columns: Mapping[str, Dataset | Facts | Signature] | None,
@@ -251,6 +251,6 @@ def prepare_additions(
         named = subsample_all(named, size, old.seed)
     method.fit(list(named.values()))  # only checks: the method is settled
     known = {**old._facts, **named} if old.is_square else old._reference_facts
-    _require_applicable(method, named, known)
+    require_applicable(method, named, known)
     warn_about_sizes(method, [*signatures, *named.values()])
     return named

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _check, defaults
+from .._check import IndexArray
 from ..errors import InputError
 from ..rows.files import as_source
 from ..rows.source import ArrayRows, RowSource, is_large
@@ -306,7 +307,10 @@ class Dataset:
 
     def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
         """Return `n_samples` rows drawn without replacement, in their original order."""
-        rows = np.sort(rng.choice(self.n_samples, size=n_samples, replace=False))
+        return self.take(np.sort(rng.choice(self.n_samples, size=n_samples, replace=False)))
+
+    def take(self, rows: IndexArray) -> Dataset:
+        """Return the rows at these positions, in this order, read into memory."""
         values = self.values.take(rows) if self.is_lazy else self.values[rows]
         samples = chosen_names(self.sample_names, rows)
         if self.kind == "points":

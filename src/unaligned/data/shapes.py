@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _check
-from .._check import FloatArray, RNGLike
+from .._check import FloatArray, IndexArray, RNGLike
 from ..errors import InputError
 from .dataset import Dataset
 
@@ -74,8 +74,8 @@ class Mesh(Dataset):
         digest.update(self.faces.tobytes())
         return digest.hexdigest()
 
-    def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
-        """Raise: random vertices have no faces."""
+    def take(self, rows: IndexArray) -> Dataset:
+        """Raise: some of the vertices have no faces."""
         raise InputError(
             f"{self.label} is a mesh, which cannot be subsampled. Simplify the mesh first, or "
             "give its vertices as points."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _check
 from ..result import Comparison
-from .lines import Curve, curves, diagnosis, pair, spectra
+from .lines import Curve, curves, diagnosis, null_distribution, pair, spectra
 from .matrices import dendrogram, embedding, heatmap
 from .style import COLOURS, panels, save
 
@@ -26,7 +26,7 @@ KINDS: dict[str, Callable[..., Axes]] = {
     "dendrogram": dendrogram,
 }
 __all__ = ["COLOURS", "KINDS", "Curve", "curves", "dendrogram", "diagnosis", "draw", "embedding"]
-__all__ += ["heatmap", "pair", "panels", "save", "spectra"]
+__all__ += ["heatmap", "null_distribution", "pair", "panels", "save", "spectra"]
 
 
 def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..diagnosis import Diagnosis
+    from ..inference.permutation import PermutationTest
 
 _LINES = 0.7  # share of the width of a pair that the spectra take; the rest are the decades
 
@@ -118,6 +119,21 @@ def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
             knee = found.knee.position
             axes.plot(knee, eigenvalues[knee - 1], "o", color=COLOURS[1], label=f"knee at {knee}")
         axes.set(yscale="log", xlabel="i", ylabel="eigenvalue", title=signature.name or "")
+        axes.legend()
+    return axes
+
+
+def null_distribution(test: PermutationTest, *, ax: Axes | None = None) -> Axes:
+    """Return the statistic under permutations as a histogram, with the observed value."""
+    with style():
+        axes = new_axes(ax, (5.4, 3.6))
+        n_bins = min(50, max(10, test.null.size // 20))
+        axes.hist(test.null, bins=n_bins, color=COLOURS[0], alpha=0.6, label="permutations")
+        label = f"observed, p = {test.p_value:.2g}"
+        axes.axvline(test.squared, color=COLOURS[1], linewidth=2.0, label=label)
+        axes.axvline(0.0, color="#555555", linestyle=":", linewidth=1.0)
+        axes.set(xlabel=f"corrected squared {test.distance_name}", ylabel="permutations")
+        set_title(axes, " and ".join(test.names))
         axes.legend()
     return axes
 

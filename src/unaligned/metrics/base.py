@@ -99,6 +99,10 @@ class Distance(ABC):
     def compare(self, first: Any, second: Any) -> float:
         """Return the distance between two descriptors."""
 
+    def vector(self, descriptor: Any) -> FloatArray | None:
+        """Return the point whose Euclidean distances are this distance; None if it has none."""
+        return None
+
     def error_bound(self, first: Any, second: Any) -> float:
         """Return a bound on the error of `compare`; NaN where none is known."""
         return float("nan")

@@ -254,6 +254,11 @@ class NetLSD(TraceDistance):
         """Return the Euclidean distance of two traces."""
         return float(np.linalg.norm(first.values - second.values))
 
+    def vector(self, descriptor: Trace) -> FloatArray:
+        """Return the trace, (250,), or its real and imaginary parts, (500,)."""
+        values = descriptor.values
+        return np.concatenate([values.real, values.imag]) if np.iscomplexobj(values) else values
+
     def error_bound(self, first: Trace, second: Trace) -> float:
         """Return three standard errors of the probes plus the truncation of the quadrature."""
         return float(np.linalg.norm(first.error_bound) + np.linalg.norm(second.error_bound))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _check
+from .._check import FloatArray
 from ..spectra.signature import Signature
 from .base import SpectralDistance
 
@@ -41,6 +42,10 @@ class LES(SpectralDistance):
         """Return the distance between two comparable signatures."""
         distance = float(np.linalg.norm(first.values - second.values))
         return distance**2 if self.squared else distance
+
+    def vector(self, descriptor: Signature) -> FloatArray:
+        """Return the signature log(λ + γ), (K,)."""
+        return descriptor.values
 
     def error_bound(self, first: Signature, second: Signature) -> float:
         """Return the sum of the two signatures' bounds, or the bound it implies for the square."""

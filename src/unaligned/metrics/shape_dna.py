@@ -136,9 +136,11 @@ class ShapeDNA(SpectralDistance):
 
     def between(self, first: Any, second: Any) -> float:
         """Return the distance between two comparable signatures, or surfaces."""
-        if self.laplacian == "diffusion":
-            first, second = _values(first), _values(second)
-        return float(np.linalg.norm(first - second))
+        return float(np.linalg.norm(self.vector(first) - self.vector(second)))
+
+    def vector(self, descriptor: Any) -> FloatArray:
+        """Return the values μ, (K,)."""
+        return _values(descriptor) if self.laplacian == "diffusion" else descriptor
 
     def error_bound(self, first: Any, second: Any) -> float:
         """Return a bound from the intervals of both spectra; NaN for surfaces."""

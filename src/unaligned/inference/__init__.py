@@ -1,0 +1,1 @@
+"""How sure we are: tests and intervals for distances between datasets."""

@@ -1,0 +1,148 @@
+"""Datasets cut into disjoint random blocks of rows, and the dissimilarities of those blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from .. import _check
+from .._check import FloatArray, IndexArray
+from ..data.dataset import Dataset
+from ..data.preprocess import is_fitted
+from ..defaults import N_EIGENVALUES
+from ..engine import Engine
+from ..errors import InputError, InputTypeError, NotApplicableError
+from ..execution import all_pairs, describe_all
+from ..metrics.base import Distance, SpectralDistance
+from ..spectra.blocks import block_signatures
+from ..spectra.signature import Signature
+
+# The block rule, from the power study in docs/inference.md: a tenth of the rows, within limits.
+# Fewer than 30 rows have too few eigenvalues, more than 500 take long and add no power.
+SMALLEST_BLOCK, LARGEST_BLOCK, BLOCKS = 30, 500, 10
+GROUP_BLOCKS = 4  # blocks per group that the rule aims at: only their mean counts
+MOST_BLOCKS = 200  # of one dataset: 5 s and 100,000 rows; more rows are sampled
+SHARE = 3  # K is a third of the block size
+
+
+def block_size_of(block_size: int | None, n_rows: int, n_blocks: int = BLOCKS) -> int:
+    """Return the given block size, or that of the rule for this many rows."""
+    if block_size is not None:
+        return _check.positive_int("block_size", block_size, minimum=4)
+    return min(max(n_rows // n_blocks, SMALLEST_BLOCK), LARGEST_BLOCK)
+
+
+def require_rows(
+    items: Mapping[str, Dataset | Signature], method: Distance, caller: str
+) -> list[Dataset]:
+    """Return the items; raise unless all are samples of rows that may be cut into blocks."""
+    datasets = []
+    for name, item in items.items():
+        if isinstance(item, Signature):
+            raise InputTypeError(
+                f"{caller} needs the data itself; {name!r} is a Signature, which has no rows to "
+                "cut into blocks. Pass the points."
+            )
+        datasets.append(item)
+        if item.kind in ("graph", "spd"):
+            raise InputError(
+                f"{caller} cuts datasets into blocks of rows; {item.label} is of kind "
+                f"{item.kind!r}, whose rows are not samples. Pass points or distances."
+            )
+    if method.paired_rows:
+        raise NotApplicableError(
+            f"{caller} draws different rows of each dataset, but distance {method.name!r} "
+            "compares row i with row i. 'les' needs no paired rows."
+        )
+    return datasets
+
+
+def fitted_once(dataset: Dataset) -> tuple[Dataset, bool]:
+    """Return the dataset with fitted preprocessing applied to all rows, and whether it had any.
+
+    Steps such as `pca` have no meaning within a block. The others act on rows, and stay.
+    """
+    if not any(map(is_fitted, dataset.preprocess)):
+        return dataset, False
+    values = dataset.prepared_source() if dataset.is_lazy else dataset.prepared()
+    return Dataset(values, name=dataset.name), True
+
+
+def cut(dataset: Dataset, size: int, rng: np.random.Generator) -> list[Dataset]:
+    """Return disjoint random blocks of `size` rows; the remainder is dropped."""
+    n_blocks = min(dataset.n_samples // size, MOST_BLOCKS)
+    return take_blocks(dataset, rng.permutation(dataset.n_samples)[: n_blocks * size], size)
+
+
+def cut_groups(
+    dataset: Dataset,
+    labels: npt.NDArray[Any],
+    groups: Sequence[Any],
+    size: int,
+    n_blocks: int,
+    rng: np.random.Generator,
+) -> list[Dataset]:
+    """Return `n_blocks` disjoint random blocks of every group, group by group."""
+    rows = [rng.permutation(np.flatnonzero(labels == group)) for group in groups]
+    return take_blocks(dataset, np.concatenate([r[: n_blocks * size] for r in rows]), size)
+
+
+def take_blocks(dataset: Dataset, rows: IndexArray, size: int) -> list[Dataset]:
+    """Return consecutive blocks of these rows."""
+    if dataset.is_lazy:
+        dataset, rows = dataset.take(rows), np.arange(rows.size)
+    parts = [dataset.take(part) for part in rows.reshape(-1, size)]
+    name = dataset.name or "dataset"
+    return [part.with_options(name=f"{name}, block {i}") for i, part in enumerate(parts)]
+
+
+def fit_to_blocks(method: Distance, size: int) -> Distance:
+    """Return the distance with K chosen for blocks: a third of their rows, at most 200."""
+    if not isinstance(method, SpectralDistance):
+        return method
+    k = method.settings.n_eigenvalues
+    if k is not None and k > size:
+        raise InputError(
+            f"n_eigenvalues={k} needs blocks of at least {k} rows; block_size is {size}. Lower "
+            "n_eigenvalues, leave it out, or give a larger block_size."
+        )
+    k = k or min(max(size // SHARE, 3), N_EIGENVALUES)
+    return replace(method, settings=replace(method.settings, n_eigenvalues=k))
+
+
+def describe_blocks(
+    method: Distance, blocks: Sequence[Dataset], seed: int, engine: Engine
+) -> tuple[Distance, list[Any]]:
+    """Return the descriptors of blocks, and the distance with what it chose for all of them."""
+    if isinstance(method, SpectralDistance) and method.gives_signatures:
+        found: list[Any] = list(block_signatures(blocks, method.settings, seed, engine))
+    else:
+        found = describe_all(method, blocks, seed, engine)
+    return method.settle(found)
+
+
+def dissimilarities(method: Distance, descriptors: Sequence[Any], engine: Engine) -> FloatArray:
+    """Return M of `energy.statistic`: squared distances if they are Euclidean, else distances."""
+    vectors = [method.vector(descriptor) for descriptor in descriptors]
+    points = [vector for vector in vectors if vector is not None]
+    if points:
+        squared: FloatArray = cdist(points, points, "sqeuclidean")
+        return squared
+    named = {str(i): descriptor for i, descriptor in enumerate(descriptors)}
+    distances = all_pairs(method, named, None, None, engine)[0]
+    return 0.5 * (distances + distances.T)
+
+
+def averaged(squared: FloatArray, n_blocks: int) -> FloatArray:
+    """Return the squared distances of the means of `n_blocks` consecutive items each."""
+    if n_blocks == 1:
+        return squared
+    n = len(squared) // n_blocks
+    means = squared.reshape(n, n_blocks, n, n_blocks).mean(axis=(1, 3))
+    own = np.diagonal(means)
+    return np.asarray(means - 0.5 * (own[:, None] + own))
