@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from scipy import sparse
 from . import _check
 from ._check import FloatArray
 from .cache import Cache
-from .data.dataset import Dataset, Identity
+from .data.dataset import Dataset
 from .data.facts import Facts
 from .engine import Engine, Threads, collect, interruptible
 from .errors import InputError, InputTypeError
@@ -149,20 +150,38 @@ def _descriptors(
     method: Distance, items: Sequence[Any], seed: int, engine: Engine, cache: Cache | None
 ) -> list[Any]:
     """Return the descriptors of datasets; items that are descriptors are returned unchanged."""
-    fresh: dict[Identity, Dataset] = {}  # equal data is described once, so d(A, A) is 0
-    for item in items:
-        if isinstance(item, Dataset):
-            fresh.setdefault(item.identity, item)
-    described = describe_all(method, list(fresh.values()), seed, engine, cache)
-    known = dict(zip(fresh, described, strict=True))
+    datasets = [item for item in items if isinstance(item, Dataset)]
+    keys = dict(zip(map(id, datasets), _keys(datasets), strict=True))
+    unique: dict[Hashable, Dataset] = {}  # equal data is described once, so d(A, A) is 0
+    for dataset in datasets:
+        unique.setdefault(keys[id(dataset)], dataset)
+    described = describe_all(method, list(unique.values()), seed, engine, cache)
+    known = dict(zip(unique, described, strict=True))
 
     def descriptor(item: Any) -> Any:
         if not isinstance(item, Dataset):
             return item
-        found = known[item.identity]
+        found = known[keys[id(item)]]
         return replace(found, name=item.name) if isinstance(found, Signature) else found
 
     return [descriptor(item) for item in items]
+
+
+def _keys(datasets: Sequence[Dataset]) -> list[Hashable]:
+    """Return a key of each dataset, equal for equal values and preprocessing.
+
+    All values are hashed only if shape and first row agree: it takes longer than some distances.
+    """
+    in_memory = not any(dataset.is_lazy for dataset in datasets)
+    glimpses: list[Hashable] = [
+        (d.values.shape, (next(d.blocks(1)).astype(float) + 0.0).tobytes() if in_memory else None)
+        for d in datasets
+    ]
+    n_alike = Counter(glimpses)
+    return [
+        (dataset.fingerprint, dataset.preprocess) if n_alike[glimpse] > 1 else glimpse
+        for dataset, glimpse in zip(datasets, glimpses, strict=True)
+    ]
 
 
 def describe_all(

@@ -112,16 +112,6 @@ def test_subsample_compares_at_one_size():
         assert np.array_equal(found["results"]["les"]["distances"], expected)
 
 
-def test_note_about_sizes_if_k_is_most_of_the_smaller_spectrum(files):
-    rng = np.random.default_rng(0)
-    for name, n in (("small", 40), ("large", 100)):
-        np.save(files / f"{name}.npy", rng.normal(size=(n, 3)))
-    told = run("compare small.npy large.npy").stderr
-    assert "Note: 'small' has 40 rows, 'large' has 100, and K=40 is most" in told
-    for quiet in ("-K 15", "--subsample common", "-d mmd"):
-        assert "Note" not in run(f"compare small.npy large.npy {quiet}").stderr
-
-
 def test_several_distances_share_options_and_write_a_file_each(files):
     given = "-d les -d netlsd,imd-diffusion --gamma 1e-6 --out d.csv"
     found = run(f"compare cells.npy model.npy {given}")

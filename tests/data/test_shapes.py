@@ -49,7 +49,7 @@ def test_distances_of_points_treat_a_mesh_as_its_vertices(name):
     probes = {"method": "slq"}
     options = {"geometry-score": {"n_rounds": 20}, "imd": probes, "netlsd": probes}.get(name, {})
     assert ua.distance(mesh, POINTS, name, **options) == 0.0
-    assert mesh.identity != ua.Dataset(POINTS).identity  # shape-dna uses the faces
+    assert mesh.fingerprint != ua.Dataset(POINTS).fingerprint  # shape-dna uses the faces
     assert mesh.generator(3).random() == ua.Dataset(POINTS).generator(3).random()
 
 

@@ -248,11 +248,10 @@ def _options_by_distance(
 
 
 def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Comparison:
-    """Return a comparison, with messages about the cache and the sizes of the datasets."""
+    """Return a comparison, with a message about the cache."""
     import unaligned as ua
 
     from ..cache import is_cached
-    from ..inputs import SIZE_RATIO
 
     hint = "Finished signatures are cached: run the same command to continue."
     with resumable("Nothing was cached." if settings["cache"] is None else hint):
@@ -262,17 +261,6 @@ def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compar
     if n_cached:
         total = counted(len(signatures), "dataset")
         printing.print_message(f"{total}: {counted(n_cached, 'signature')} from the cache.")
-    if signatures:
-        small = min(signatures, key=lambda item: item.n_samples)
-        large = max(signatures, key=lambda item: item.n_samples)
-        # Larger ratios are a warning of `ua.compare`.
-        differ = 1.5 < large.n_samples / small.n_samples <= SIZE_RATIO
-        if differ and 2 * small.n_eigenvalues >= small.n_samples:
-            printing.print_message(
-                f"Note: {small.name!r} has {small.n_samples} rows, {large.name!r} has "
-                f"{large.n_samples}, and K={small.n_eigenvalues} is most of the smaller spectrum. "
-                "Part of their distance is due to the sizes. Use --subsample common, or lower -K."
-            )
     return found
 
 

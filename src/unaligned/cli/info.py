@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -46,37 +46,20 @@ def info(
         datasets = reading.load(files, short=True, on_error=on_error)
     found = [dataset_info(item, signature.given()) for item in datasets.values()]
     if json and found:
-        print_json([asdict(item) for item in found])
+        print_json(found)
     elif found:
         _print(found)
-    if any(item.problem for item in found):
+    if any(item["problem"] for item in found):
         codes.append(2)
     if codes:
         raise typer.Exit(max(codes))
 
 
-@dataclass(frozen=True)
-class DatasetInfo:
-    """Contents and cost of one dataset, and settings suggested for it."""
-
-    name: str
-    kind: str
-    n_samples: int
-    n_features: int
-    dtype: str
-    rows_with_nan: int
-    duplicate_rows: int
-    solver: str | None = None
-    seconds: float | None = None
-    memory_bytes: int | None = None
-    n_eigenvalues: int | None = None
-    n_eigenvalues_reason: str | None = None
-    gamma: float | None = None
-    gamma_reason: str | None = None
-    problem: str | None = None
+_COST = ("solver", "seconds", "memory_bytes")
+_ADVICE = ("n_eigenvalues", "n_eigenvalues_reason", "gamma", "gamma_reason")
 
 
-def dataset_info(dataset: Dataset, options: dict[str, Any]) -> DatasetInfo:
+def dataset_info(dataset: Dataset, options: dict[str, Any]) -> dict[str, Any]:
     """Return contents, cost and suggestions; an error of the latter becomes the `problem`."""
     import unaligned as ua
 
@@ -84,15 +67,16 @@ def dataset_info(dataset: Dataset, options: dict[str, Any]) -> DatasetInfo:
     if dataset.kind == "points":  # + 0.0 turns -0.0 into 0.0
         rows = (row for block in dataset.blocks() for row in block + 0.0)
         n_unique = len({hash(row.tobytes()) for row in rows})
-    contents = DatasetInfo(
-        name=dataset.name or "",
-        kind=dataset.kind,
-        n_samples=dataset.n_samples + dataset.n_dropped,
-        n_features=dataset.n_features,
-        dtype=str(getattr(dataset.values, "dtype", "float64")),
-        rows_with_nan=dataset.n_dropped,
-        duplicate_rows=dataset.n_samples - n_unique,
-    )
+    contents = {
+        "name": dataset.name or "",
+        "kind": dataset.kind,
+        "n_samples": dataset.n_samples + dataset.n_dropped,
+        "n_features": dataset.n_features,
+        "dtype": str(getattr(dataset.values, "dtype", "float64")),
+        "rows_with_nan": dataset.n_dropped,
+        "duplicate_rows": dataset.n_samples - n_unique,
+        **dict.fromkeys((*_COST, *_ADVICE, "problem")),
+    }
     sample = dataset
     if dataset.n_samples > 2000:  # a spectrum of 2000 rows takes a second
         sample = dataset.subsample(2000, dataset.generator(0))
@@ -102,34 +86,31 @@ def dataset_info(dataset: Dataset, options: dict[str, Any]) -> DatasetInfo:
             warnings.simplefilter("ignore", UnalignedWarning)  # they would be about the sample
             advice = ua.diagnose(sample, **options)
     except UnalignedError as error:
-        return replace(contents, problem=with_flags(error))
-    names = ("n_eigenvalues", "n_eigenvalues_reason", "gamma", "gamma_reason")
-    found: dict[str, Any] = {name: getattr(advice, name) for name in names}
-    found |= {name: getattr(cost, name) for name in ("solver", "seconds", "memory_bytes")}
-    return replace(contents, **found)
+        return {**contents, "problem": with_flags(error)}
+    suggested = {name: getattr(advice, name) for name in _ADVICE}
+    return {**contents, **{name: getattr(cost, name) for name in _COST}, **suggested}
 
 
-def _print(found: Sequence[DatasetInfo]) -> None:
+def _print(found: Sequence[dict[str, Any]]) -> None:
     """Print a table, problems, and what the suggestions mean."""
     columns = ["dataset", "rows", "columns", "type", "rows with NaN", "duplicates"]
     rows = table([*columns, "solver", "time", "memory", "suggested K", "suggested γ"], n_text=1)
+    sound = [item for item in found if item["problem"] is None]
     for item in found:
-        facts = [item.n_samples, item.n_features, item.dtype]
-        facts += [item.rows_with_nan, item.duplicate_rows]
+        facts = ("n_samples", "n_features", "dtype", "rows_with_nan", "duplicate_rows")
         advice = ["-"] * 5
-        if item.problem is None:
-            cost = [duration(item.seconds or 0), amount(item.memory_bytes or 0)]
-            advice = [str(item.solver), *cost, str(item.n_eigenvalues), f"{item.gamma:.0e}"]
-        rows.add_row(item.name, *map(str, facts), *advice)
+        if item in sound:
+            cost = [item["solver"], duration(item["seconds"]), amount(item["memory_bytes"])]
+            advice = [*cost, str(item["n_eigenvalues"]), f"{item['gamma']:.0e}"]
+        rows.add_row(item["name"], *(str(item[name]) for name in facts), *advice)
     print_table("", rows)
     console = stdout()
     for item in found:
-        if item.problem is not None:
-            console.print(f"{item.name}: {item.problem}")
-    sound = [item for item in found if item.problem is None]
+        if item not in sound:
+            console.print(f"{item['name']}: {item['problem']}")
     if sound:
         note = "K and γ are suggestions, read off each spectrum. The defaults are "
         note += f"K = min({N_EIGENVALUES}, the smallest number of rows) and γ = {GAMMA:g}."
         if len(sound) == 1:
-            note += f" Here: {sound[0].n_eigenvalues_reason}; {sound[0].gamma_reason}."
+            note += f" Here: {sound[0]['n_eigenvalues_reason']}; {sound[0]['gamma_reason']}."
         console.print(note)

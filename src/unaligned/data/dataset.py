@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -32,28 +32,6 @@ from .values import (
 )
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
-
-
-@dataclass(frozen=True, eq=False)
-class Identity:
-    """The values and the preprocessing of a dataset, as a dictionary key.
-
-    All values are hashed only if kind, shape and first row agree: hashing takes longer than
-    some distances.
-    """
-
-    dataset: Dataset
-
-    def __hash__(self) -> int:
-        return hash((self.dataset.glimpse, self.dataset.preprocess))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Identity):
-            return NotImplemented
-        first, second = self.dataset, other.dataset
-        if (first.glimpse, first.preprocess) != (second.glimpse, second.preprocess):
-            return False
-        return first is second or first.fingerprint == second.fingerprint
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,23 +247,10 @@ class Dataset:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
-    @cached_property
-    def glimpse(self) -> tuple[Hashable, ...]:
-        """The kind, the shape and the first row: fingerprints differ if these do."""
-        first = self.values.summary.first if self.is_lazy else self.values[:1]
-        first = first.toarray() if sparse.issparse(first) else np.asarray(first)
-        first = first.astype(np.float64) + 0.0  # no -0.0
-        return self.kind, self.values.shape, self._uncentred, first.tobytes()
-
     @property
     def _uncentred(self) -> bool:
         """Whether the values are sparse and standardized, which does not centre them."""
         return "standardize" in self.preprocess and sparse.issparse(self.values)
-
-    @property
-    def identity(self) -> Identity:
-        """A key that is equal for datasets of the same values and preprocessing."""
-        return Identity(self)
 
     def generator(self, seed: int) -> np.random.Generator:
         """Return the random generator of this data under a root seed."""
@@ -325,8 +290,7 @@ class Dataset:
         copy._check_options()
         same = type(copy) is type(self) and copy.values is self.values
         if same and copy._uncentred == self._uncentred:
-            cached = vars(self).keys() & {"fingerprint", "glimpse"}
-            vars(copy).update({key: vars(self)[key] for key in cached})
+            vars(copy).update({k: v for k, v in vars(self).items() if k == "fingerprint"})
         return copy
 
     def __repr__(self) -> str:

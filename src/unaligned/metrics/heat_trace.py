@@ -89,11 +89,11 @@ class TraceDistance(Distance):
 
     def to_arrays(self, descriptor: Trace) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of a trace."""
-        return descriptor.to_arrays()
+        return {name: np.asarray(value) for name, value in vars(descriptor).items()}
 
     def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
         """Return the trace with these arrays."""
-        return Trace.from_arrays(arrays)
+        return Trace(**{**arrays, "n_samples": int(arrays["n_samples"])})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

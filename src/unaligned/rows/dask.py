@@ -77,7 +77,6 @@ class DaskRows(RowSource):
             # A chunk without finite rows has mean 0 and counts for nothing.
             np.average([c.mean for c in chunks], axis=0, weights=np.maximum(counts, 1e-300)),
             max(chunk.peak for chunk in chunks),
-            chunks[0].first,
         )
 
     def _delayed_chunks(self) -> list[Any]:

@@ -101,7 +101,6 @@ class RowSummary(NamedTuple):
     bad: IndexArray  # positions of rows with NaN or infinity
     mean: FloatArray  # of the other rows, (d,)
     peak: float  # largest magnitude in the other rows
-    first: FloatArray  # the first row, (1, d)
 
 
 class RowSource(ABC):
@@ -165,11 +164,9 @@ class RowSource(ABC):
         digest = hashlib.blake2b(f"points:{self.shape}".encode(), digest_size=16)
         sums, peak, seen = np.zeros(self.n_features), 0.0, 0
         bad = [np.empty(0, dtype=np.int64)]
-        first = np.empty((0, self.n_features))
         for block in self.blocks():
             values = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
             digest.update(values.data)
-            first = first if first.size else values[:1].copy()
             not_finite = np.flatnonzero(~np.isfinite(values).all(axis=1))
             if not_finite.size:
                 values = np.delete(values, not_finite, axis=0)
@@ -179,7 +176,7 @@ class RowSource(ABC):
             seen += block.shape[0]
         positions = np.concatenate(bad)
         mean = sums / max(seen - positions.size, 1)
-        return RowSummary(digest.hexdigest(), positions, mean, peak, first)
+        return RowSummary(digest.hexdigest(), positions, mean, peak)
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return the sum of `function(block)` over all blocks."""

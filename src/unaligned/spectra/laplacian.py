@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 from scipy.special import ive, jv
@@ -100,15 +98,6 @@ class Trace:
         """Three standard errors plus the truncation, (T,); a probabilistic bound."""
         bound: FloatArray = 3.0 * self.standard_error + self.truncation
         return bound
-
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the attributes as arrays, for a file."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
-
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Trace:
-        """Return the trace from the result of `to_arrays`."""
-        return Trace(**{**arrays, "n_samples": int(arrays["n_samples"])})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

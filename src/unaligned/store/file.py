@@ -1,4 +1,4 @@
-"""The SQLite file of a store: schema, migration, transactions.
+"""The SQLite file of a store: schema, transactions.
 
 With a rollback journal a store is one file, safe with several processes on one machine and after
 `kill -9`, and readable in read-only folders; a write-ahead log would need two more files.
@@ -33,20 +33,10 @@ _TABLES = (
         id INTEGER PRIMARY KEY REFERENCES signatures (id) ON DELETE CASCADE,
         eigenvalues BLOB NOT NULL, lower BLOB NOT NULL, upper BLOB NOT NULL)""",
 )
-# Version 1 had one table.
-_FROM_1_TO_2 = (
-    "ALTER TABLE signatures RENAME TO old",
-    *_TABLES,
-    """INSERT INTO signatures SELECT id, name, fingerprint, n_samples, n_features, n_eigenvalues,
-        error_bound, recipe, details, tags, version, created FROM old""",
-    "INSERT INTO vectors SELECT id, vector FROM old",
-    "INSERT INTO spectra SELECT id, eigenvalues, lower, upper FROM old",
-    "DROP TABLE old",
-)
 
 
 def prepare(path: Path, *, create: bool) -> None:
-    """Create or upgrade the file; raise an error if it is not a store."""
+    """Create the file; raise an error if it is not a store."""
     if not create and not path.exists():
         raise FileError(
             f"There is no store {str(path)!r}. Create one with `unaligned describe FILE… --store "
@@ -56,16 +46,15 @@ def prepare(path: Path, *, create: bool) -> None:
         # Ten vectors of 200 values; with 4096 bytes a scan takes a third longer. New files only.
         db.execute("PRAGMA page_size = 16384")
         db.execute("BEGIN")
-        found = _version(db, path)
+        exists = _version(db, path) == VERSION
         db.execute("COMMIT")
-        if found == VERSION:
+        if exists:
             return
         db.execute("BEGIN IMMEDIATE")
-        found = _version(db, path)  # another process may have been faster
-        for statement in {0: _TABLES, 1: _FROM_1_TO_2}.get(found, ()):
-            db.execute(statement)
-        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {VERSION}")
+        if _version(db, path) != VERSION:  # another process may have been faster
+            pragmas = {"application_id": _APPLICATION_ID, "user_version": VERSION}
+            for statement in (*_TABLES, *(f"PRAGMA {k} = {v}" for k, v in pragmas.items())):
+                db.execute(statement)
         db.execute("COMMIT")
 
 
@@ -99,9 +88,9 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
             f"{str(path)!r} is an SQLite database of another program, not a store of "
             "signatures. It was not changed; give another path."
         )
-    if version > VERSION:
+    if version not in (0, VERSION):
         raise FileError(
-            f"Store {str(path)!r} has version {version}; this unaligned supports versions up to "
+            f"Store {str(path)!r} has version {version}; this unaligned supports version "
             f"{VERSION}. Update unaligned."
         )
     pages, size = (db.execute(f"PRAGMA page_{what}").fetchone()[0] for what in ("count", "size"))
