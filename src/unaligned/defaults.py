@@ -10,6 +10,10 @@ TOL = 1e-4  # wanted 2-norm of the error of the K values log(λ + γ)
 N_EIGENVALUES = 200  # K, where no dataset has fewer rows
 BANDWIDTH_FACTOR = 2.0  # σ² = factor · median(d²), as the authors' code has it
 
+# Names to choose from, the default first; help pages show them without importing the classes.
+KERNELS = ("gaussian", "laplacian")  # classes in operators/kernel.py
+BANDWIDTH_RULES = ("median", "mean")  # functions of operators/bandwidth.py
+
 # Points of this many rows and more are processed by blocks: keeping r features of every row
 # (8 r bytes each) in memory costs more than recomputing them in each pass.
 STREAM_ROWS = 50_000

@@ -88,6 +88,12 @@ class Comparison:
         return self.distance_name + (f" ({method})" if method in _APPROXIMATIONS else "")
 
     @property
+    def call_options(self) -> dict[str, Any]:
+        """The options of `compare` that give these distances again; None is left out."""
+        options = {**self.options, **self.preparation, "rng": self.seed}
+        return {name: value for name, value in options.items() if value is not None}
+
+    @property
     def signatures(self) -> dict[str, Signature]:
         """The datasets' signatures by name; empty for distances without them."""
         return {n: s for n, s in self._descriptors.items() if isinstance(s, Signature)}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from ..defaults import STREAM_ROWS
+from ..defaults import BANDWIDTH_RULES, GAMMA, KERNELS, N_EIGENVALUES, STREAM_ROWS, TOL
 from ..errors import FileError, InputError, UnalignedError
 from .printing import print_problem
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..data.dataset import Dataset
 
 SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")  # so that help imports none
+_FEWEST = f"min({N_EIGENVALUES}, the fewest rows)"
 FORMATS = (".csv", ".json", ".npz")  # in which distances and signatures are written
 
 
@@ -44,6 +45,12 @@ _run = partial(option, panel="Run")
 def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
     """Return a completion of these names for the shell."""
     return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+
+
+def choice(names: Sequence[str], also: str = "", **settings: Any) -> Any:
+    """Return an option of signatures that takes one of these names, by default the first."""
+    settings = {"autocompletion": completing(names), **settings}
+    return _signature(f"One of {', '.join(names)}{also}.", names[0], **settings)
 
 
 def literal(text: str) -> Any:
@@ -211,24 +218,20 @@ class SignatureOptions:
 
     n_eigenvalues: Annotated[
         int | None,
-        _signature(
-            "Number of eigenvalues.", "min(200, the fewest rows)", "--n-eigenvalues", "-K", min=1
-        ),
+        _signature("Number of eigenvalues.", _FEWEST, "--n-eigenvalues", "-K", min=1),
     ] = None
     gamma: Annotated[
         Any,
-        _signature("Noise level, `auto` or `cutoff`.", "1e-8", parser=literal, metavar="NUMBER"),
+        _signature(
+            "Noise level, `auto` or `cutoff`.", f"{GAMMA:g}", parser=literal, metavar="NUMBER"
+        ),
     ] = None
-    solver: Annotated[
-        str | None,
-        _signature(f"One of {', '.join(SOLVERS)}.", "auto", autocompletion=completing(SOLVERS)),
-    ] = None
-    tol: Annotated[float | None, _signature("Wanted error of a signature.", "1e-4")] = None
+    solver: Annotated[str | None, choice(SOLVERS)] = None
+    tol: Annotated[float | None, _signature("Wanted error of a signature.", f"{TOL:g}")] = None
     bandwidth: Annotated[
-        Any,
-        _signature("`median`, `mean`, or σ² itself.", "median", parser=literal, metavar="RULE"),
+        Any, choice(BANDWIDTH_RULES, ", or σ² itself", parser=literal, metavar="RULE")
     ] = None
-    kernel: Annotated[str | None, _signature("`gaussian` or `laplacian`.", "gaussian")] = None
+    kernel: Annotated[str | None, choice(KERNELS)] = None
     metric: Annotated[str | None, _signature("A metric of scikit-learn.", "euclidean")] = None
     n_neighbors: Annotated[
         int | None, _signature("Keep the affinity of nearest neighbours only.", min=2)

@@ -13,9 +13,8 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from .. import _check
+from .. import _check, defaults
 from .._check import FloatArray
-from ..defaults import BANDWIDTH_FACTOR
 from ..errors import InputError, InputTypeError
 
 Metric: TypeAlias = str | Callable[[FloatArray, FloatArray], float]
@@ -60,8 +59,8 @@ def loops_for(n_samples: int | None) -> ModuleType:
 class Kernel(ABC):
     """A positive function of the distance d that is 1 at d = 0.
 
-    A new kernel is one subclass and one row of `KERNELS`. A loop `<name>_from_products` in
-    `_loops_numba` and `_loops_numpy` makes it several times faster.
+    A new kernel is one subclass in `KERNELS` and its name in `defaults.KERNELS`. A loop
+    `<name>_from_products` in `_loops_numba` and `_loops_numpy` makes it several times faster.
 
     Attributes
     ----------
@@ -145,7 +144,7 @@ class Laplacian(Kernel):
         return np.exp(squared, out=squared)
 
 
-KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Gaussian, Laplacian)}
+KERNELS: dict[str, type[Kernel]] = dict(zip(defaults.KERNELS, (Gaussian, Laplacian), strict=True))
 
 
 @dataclass(frozen=True)
@@ -173,24 +172,24 @@ class KernelSettings:
         `"gaussian"`, exp(-d²/σ²), or `"laplacian"`, exp(-d/σ).
     """
 
-    bandwidth: str | float = "median"
-    bandwidth_factor: float = BANDWIDTH_FACTOR
+    bandwidth: str | float = defaults.BANDWIDTH_RULES[0]
+    bandwidth_factor: float = defaults.BANDWIDTH_FACTOR
     metric: Metric = "euclidean"
     n_neighbors: int | None = None
     memory_limit: int | None = None
     robust: bool = False
-    kernel: str = Gaussian.name
+    kernel: str = defaults.KERNELS[0]
 
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
-            _check.one_of("bandwidth", self.bandwidth, ("median", "mean"))
+            _check.one_of("bandwidth", self.bandwidth, defaults.BANDWIDTH_RULES)
         else:
             _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
         _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)
         _check_metric(self.metric)
         _check.optional_int("n_neighbors", self.n_neighbors, minimum=2)
         _check.optional_int("memory_limit", self.memory_limit, minimum=0)
-        _check.one_of("kernel", self.kernel, tuple(KERNELS))
+        _check.one_of("kernel", self.kernel, KERNELS)
         if _check.flag("robust", self.robust) and not is_euclidean(self.metric):
             raise InputError(
                 f"robust=True works with metric='euclidean', not with metric={self.metric!r}. "

@@ -120,20 +120,13 @@ def _distance(comparison: Comparison) -> str:
     return f"{name} distance" if distance is None else f"{name}: {distance.summary}"
 
 
-def _settings(comparison: Comparison) -> dict[str, Any]:
-    """Return the options of the comparison that were set."""
-    settings = {**comparison.options, **comparison.preparation}
-    return {key: value for key, value in settings.items() if value is not None}
-
-
 def _recipe(content: Content) -> dict[str, str]:
-    terms = {"distance": _distance(content.comparison)}
-    for key, value in _settings(content.comparison).items():
-        terms[key] = ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+    options = {key: repr(value) for key, value in content.comparison.call_options.items()}
+    terms = {"distance": _distance(content.comparison), **options}
     if content.signatures:
         solvers = sorted({s.spectrum.solver for _, s in content.signatures})
         terms |= {"solvers used": ", ".join(solvers), "error bounds": content.bound_kinds}
-    return {**terms, "root seed": str(content.comparison.seed)}
+    return terms
 
 
 def _versions(content: Content) -> dict[str, str]:
@@ -150,9 +143,9 @@ def _versions(content: Content) -> dict[str, str]:
 
 def _call(comparison: Comparison) -> str:
     """Return the call that repeats this comparison of the same datasets."""
-    options = [f"{key}={value!r}" for key, value in _settings(comparison).items()]
+    options = {"distance": comparison.distance_name, **comparison.call_options}
     against = "datasets" if comparison.is_square else "datasets, references"
-    arguments = [f"distance={comparison.distance_name!r}", *options, f"rng={comparison.seed}"]
+    arguments = [f"{key}={value!r}" for key, value in options.items()]
     return f"unaligned.compare(\n    {against},\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
@@ -168,7 +161,6 @@ def payload(content: Content, title: str) -> dict[str, Any]:
     from matplotlib.colors import to_hex
 
     comparison = content.comparison
-    settings = {**comparison.options, **comparison.preparation, "seed": comparison.seed}
     return {
         "title": title,
         "distance": comparison.distance_label,
@@ -189,7 +181,7 @@ def payload(content: Content, title: str) -> dict[str, Any]:
         ],
         "correlations": [found._asdict() for found in content.correlations],
         "spectra": _spectra(content) if content.signatures else None,
-        "recipe": {key: repr(value) for key, value in settings.items()},
+        "recipe": {key: repr(value) for key, value in comparison.call_options.items()},
         "colours": COLOURS,
         # The colour map of the figures in 64 steps, one of which the eye does not see.
         "shades": [to_hex(shade) for shade in mpl.colormaps["viridis"](np.linspace(0, 1, 64))],
