@@ -1,7 +1,5 @@
 """Argument validators, and the conversion of nested settings to flat options."""
 
-from __future__ import annotations
-
 import difflib
 import math
 import numbers

@@ -1,7 +1,5 @@
 """How results become text: bytes and durations for people, values for JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

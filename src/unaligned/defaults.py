@@ -3,8 +3,6 @@
 A constant that only one module uses stays in that module.
 """
 
-from __future__ import annotations
-
 GAMMA = 1e-8  # the regularisation γ of log(λ + γ); the paper's choice for the tori
 TOL = 1e-4  # wanted 2-norm of the error of the K values log(λ + γ)
 N_EIGENVALUES = 200  # K, where no dataset has fewer rows

@@ -1,7 +1,5 @@
 """Embedding, clustering, aggregation and correlation of a distance matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Describes each dataset once, and compares each pair once."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections import Counter

@@ -1,7 +1,5 @@
 """The contribution of each part of the spectrum to a distance."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coerces, names and checks the data of a comparison."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Comparison to and from a file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

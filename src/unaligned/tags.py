@@ -1,7 +1,5 @@
 """Tags: annotations of datasets, such as day or tissue."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence

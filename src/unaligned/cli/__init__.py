@@ -4,8 +4,6 @@ Results go to stdout, messages and progress to stderr. Commands import what they
 their functions, so that `unaligned --help` stays fast.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from .app import app, main

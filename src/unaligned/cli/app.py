@@ -1,7 +1,5 @@
 """The Typer program: how commands are registered, their error messages and exit codes."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """`unaligned cache`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from typing import Annotated

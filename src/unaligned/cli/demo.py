@@ -1,7 +1,5 @@
 """`unaligned demo`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from .app import command

@@ -1,7 +1,5 @@
 """`unaligned distances`."""
 
-from __future__ import annotations
-
 from .app import command
 from .options import AsJSON
 from .printing import print_json, print_table, table

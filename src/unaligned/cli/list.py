@@ -1,7 +1,5 @@
 """`unaligned list`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from ..errors import counted

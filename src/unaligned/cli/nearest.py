@@ -1,7 +1,5 @@
 """`unaligned nearest`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated
 

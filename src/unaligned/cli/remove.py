@@ -1,7 +1,5 @@
 """`unaligned remove`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

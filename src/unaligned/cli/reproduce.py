@@ -1,7 +1,5 @@
 """`unaligned reproduce`."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any

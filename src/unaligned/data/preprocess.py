@@ -4,8 +4,6 @@ A step is a name (`"log1p"`), a name with a number (`"pca:50"`) or a pair (`("pc
 run in the order given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 

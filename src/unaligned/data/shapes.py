@@ -1,7 +1,5 @@
 """Shapes: triangle meshes, and the tori of the paper's Appendix B."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Values of a dataset: conversion of array-likes to a 2-D array, and validation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

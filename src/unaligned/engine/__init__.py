@@ -1,7 +1,5 @@
 """Where work runs: threads, processes, or a Dask cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from typing import Any, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """The number of cores, and how many threads BLAS may use."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

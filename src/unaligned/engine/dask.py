@@ -1,7 +1,5 @@
 """A Dask cluster: this machine or many."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import pickle

@@ -1,7 +1,5 @@
 """How much memory is available, and whether a matrix fits."""
 
-from __future__ import annotations
-
 import math
 import os
 from pathlib import Path

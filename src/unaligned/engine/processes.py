@@ -1,7 +1,5 @@
 """Processes of this machine: for work that holds the interpreter's lock."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import tempfile

@@ -1,7 +1,5 @@
 """The demo: handwritten digits in feature spaces that have nothing in common."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 

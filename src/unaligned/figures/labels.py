@@ -3,8 +3,6 @@
 Imported where a map is drawn, since it needs matplotlib.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AnnData's layout in HDF5 or Zarr: matrices (dense or sparse) and the columns of `obs`."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Files of our own: written atomically; arrays with a JSON header as a `.npz` without pickles."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

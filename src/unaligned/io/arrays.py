@@ -1,7 +1,5 @@
 """Arrays: NumPy's `.npy` and `.npz`, `.safetensors`, and PyTorch files without unpickling."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import warnings

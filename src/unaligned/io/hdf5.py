@@ -4,8 +4,6 @@ A file can refer to others: external links, raw external storage, virtual datase
 stored in the file itself are opened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial

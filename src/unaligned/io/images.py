@@ -1,7 +1,5 @@
 """A folder of images: one row per image."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

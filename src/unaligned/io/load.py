@@ -4,8 +4,6 @@ One function per format turns a file into its `Contents`: its arrays by key, unr
 format allows. Which array, which rows and which name is decided here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

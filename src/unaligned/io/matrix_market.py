@@ -1,7 +1,5 @@
 """Matrix Market: `.mtx`, `.mtx.gz`; sparse stays sparse."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

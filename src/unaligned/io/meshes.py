@@ -1,7 +1,5 @@
 """Meshes and point clouds, read as their vertices: `.ply`, `.off`, `.obj`, `.stl`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .._check import FloatArray

@@ -1,7 +1,5 @@
 """The registry of formats; the file, the part and the dataset names that a path means."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The metadata of an array can name a codec that runs code (pickle). Each array is
 once its codecs are known to be safe; consolidated metadata is not used.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

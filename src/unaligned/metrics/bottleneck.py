@@ -1,7 +1,5 @@
 """Bottleneck distances between persistence diagrams."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

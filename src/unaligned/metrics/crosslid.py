@@ -1,7 +1,5 @@
 """CrossLID: local intrinsic dimension across datasets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self

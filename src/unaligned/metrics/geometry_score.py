@@ -1,7 +1,5 @@
 """The geometry score: living times of holes in witness complexes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing import current_process

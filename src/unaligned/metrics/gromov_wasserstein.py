@@ -1,7 +1,5 @@
 """Gromov-Wasserstein: by conditional gradient, through landmarks for large datasets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

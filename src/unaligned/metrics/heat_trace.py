@@ -1,7 +1,5 @@
 """Heat-trace distances: IMD, IMD on diffusion spectra, and NetLSD."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The log-Euclidean signature distance (Eq. 11)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The maximum mean discrepancy, and the Gaussian kernel of median width it shares with CKA."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Manifold Topology Divergence (MTD)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shape-DNA: the first eigenvalues of a Laplacian."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self

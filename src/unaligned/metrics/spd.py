@@ -1,7 +1,5 @@
 """Distances between aligned SPD operators, row i with row i (Appendix B.3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 

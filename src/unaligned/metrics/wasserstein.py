@@ -1,7 +1,5 @@
 """Wasserstein distances: between points, and between fitted Gaussians (Fréchet)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self

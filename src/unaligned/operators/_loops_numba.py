@@ -9,8 +9,6 @@ the same functions in NumPy. Compiled code is cached on disk where possible; the
 machine compiles for about a second.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

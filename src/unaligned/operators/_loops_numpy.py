@@ -1,7 +1,5 @@
 """The loops of `_loops_numba` in NumPy and SciPy: for few points, and as a reference."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.distance import cdist
 

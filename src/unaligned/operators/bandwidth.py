@@ -6,8 +6,6 @@ a percent, moves LES by 0.1-0.4 from seed to seed. Above `EXACT_PAIRS` pairs it 
 10⁹ of them, with a standard error (see `bandwidth_sampled`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """From an affinity to the normalised diffusion operator W (Eqs. 2-4)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

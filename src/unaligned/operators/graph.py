@@ -1,7 +1,5 @@
 """The heat kernel of a graph."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

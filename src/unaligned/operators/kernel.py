@@ -1,7 +1,5 @@
 """Kernels as functions of the distance, and the settings that turn points into an affinity."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import secrets

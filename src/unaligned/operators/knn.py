@@ -1,7 +1,5 @@
 """Exact nearest neighbours, their graph, and the affinity between them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Gross outliers: rows far from almost all others, or new to the kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A comparison as one HTML file: the text by Python, the charts by the script inside it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -3,8 +3,6 @@
 Sentences are HTML. Names come from outside and are escaped by `name`; all other text is ours.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Rows of a Dask array: its chunks are computed, and processed, where the array is."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial

@@ -1,7 +1,5 @@
 """Rows of files, read by blocks; a worker that is sent a source opens the file itself."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext

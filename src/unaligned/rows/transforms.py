@@ -1,7 +1,5 @@
 """Sources made from others: chosen rows, and rows with preprocessing applied by blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

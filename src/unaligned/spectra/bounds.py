@@ -1,7 +1,5 @@
 """Propositions 1 and 2, the log-Hilbert-Schmidt distance, and the effect of a sampled σ²."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

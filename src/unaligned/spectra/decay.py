@@ -1,7 +1,5 @@
 """The decay of a spectrum, and the γ and K that it suggests."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

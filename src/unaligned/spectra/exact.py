@@ -1,7 +1,5 @@
 """All eigenvalues by LAPACK."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Laplacians of graphs and surfaces: heat and wave traces, eigenvalues."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

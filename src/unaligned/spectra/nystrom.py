@@ -1,7 +1,5 @@
 """Algorithm 1 of the paper, the fixed-rank Nyström sketch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -4,8 +4,6 @@ With a rollback journal a store is one file, safe with several processes on one 
 `kill -9`, and readable in read-only folders; a write-ahead log would need two more files.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

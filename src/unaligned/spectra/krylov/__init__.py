@@ -1,7 +1,5 @@
 """Block Lanczos and Rayleigh-Ritz with a bound on the ordered eigenvalues."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

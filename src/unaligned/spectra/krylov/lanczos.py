@@ -1,7 +1,5 @@
 """Block Lanczos with full reorthogonalisation, and a probabilistic bound on a norm."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import eig_banded, eigvals_banded, qr

@@ -1,7 +1,5 @@
 """Eigenvalues in linear time from landmarks, with a deterministic certificate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

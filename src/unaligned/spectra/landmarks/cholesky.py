@@ -1,7 +1,5 @@
 """Randomly pivoted block Cholesky, grown until its certificate meets a tolerance."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np
