@@ -136,8 +136,7 @@ def linkage(distances: FloatArray, method: str = "average") -> FloatArray:
     _check.one_of("method", method, LINKAGES)
     if len(distances) < 2:
         raise InputError("linkage() needs at least two datasets; there is one.")
-    merged: FloatArray = hierarchy.linkage(squareform(distances, checks=False), method, True)
-    return merged
+    return np.asarray(hierarchy.linkage(squareform(distances, checks=False), method, True))
 
 
 def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
@@ -159,8 +158,7 @@ def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
     >>> aggregate(np.array([[1.0, 3.0], [4.0, 8.0]]))
     array([2., 6.])
     """
-    combined: FloatArray = AGGREGATORS[_check.one_of("how", how, AGGREGATORS)](distances, axis=1)
-    return combined
+    return np.asarray(AGGREGATORS[_check.one_of("how", how, AGGREGATORS)](distances, axis=1))
 
 
 def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pearson") -> float:

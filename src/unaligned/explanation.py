@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._check import FloatArray, IndexArray
+from ._check import FloatArray
 from .spectra.signature import Signature
 
 
@@ -22,8 +22,7 @@ def contributions(first: Signature, second: Signature) -> FloatArray:
     Their sum is the squared LES distance. O(K).
     """
     first.require_comparable(second)
-    squares: FloatArray = (first.values - second.values) ** 2
-    return squares
+    return np.asarray((first.values - second.values) ** 2)
 
 
 def decades(first: Signature, second: Signature) -> list[Decade]:
@@ -34,14 +33,9 @@ def decades(first: Signature, second: Signature) -> list[Decade]:
     """
     squares = contributions(first, second)
     total = float(squares.sum())
-    of = _exponents((first.values + second.values) / 2)
+    # e of 10^(e - 1) < x <= 10^e; λ₁ + γ, slightly above 1, gets e = 0.
+    of = np.ceil((first.values + second.values) / (2 * np.log(10.0)) - 1e-6).astype(np.int64)
     return [
         Decade(int(e), int((of == e).sum()), float(squares[of == e].sum()) / total if total else 0)
         for e in np.unique(of)[::-1]
     ]
-
-
-def _exponents(logarithms: FloatArray) -> IndexArray:
-    """Return e of 10^(e - 1) < x <= 10^e; λ₁ + γ, slightly above 1, gets e = 0."""
-    exponents: IndexArray = np.ceil(logarithms / np.log(10.0) - 1e-6).astype(np.int64)
-    return exponents

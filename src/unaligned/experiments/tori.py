@@ -134,7 +134,8 @@ class TorusExperiment(Experiment):
             for pair, dashed in PAIRS.items():
                 rows = means[means["pair"] == pair]
                 mean, std = rows["mean"].to_numpy(), rows["std"].to_numpy()
-                lines.append(figures.Curve(_tex(pair), mean, std, dashed))
+                label = f"$d({', '.join(_tex_name(name) for name in pair.split(','))})$"
+                lines.append(figures.Curve(label, mean, std, dashed))
             scales = np.sort(means["c"].unique())
             figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
         for panel in axes[::columns]:  # the first of each row
@@ -149,10 +150,6 @@ class TorusExperiment(Experiment):
             caption += f"; bands: one standard deviation over {self.n_trials} trials"
         figure.supxlabel(caption, fontsize=9)
         return figure
-
-
-def _tex(pair: str) -> str:
-    return f"$d({', '.join(_tex_name(name) for name in pair.split(','))})$"
 
 
 def _tex_name(name: str) -> str:

@@ -352,8 +352,7 @@ def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
     differences. O(N M d) time, 8 N M bytes.
     """
     if first.shape[1] <= FEW_FEATURES:
-        plain: FloatArray = cdist(first, second, "sqeuclidean")
-        return plain
+        return np.asarray(cdist(first, second, "sqeuclidean"))
     centre = 0.5 * (first.mean(axis=0) + second.mean(axis=0))
     x = first - centre
     y = x if second is first else second - centre

@@ -72,8 +72,7 @@ def _ripser_bars(filtration: Any, levels: FloatArray, dimension: int, distance: 
     """Return ripser's bars of a dense or sparse matrix of ranks, as distances."""
     ripser = optional("ripser", distance).ripser
     found = ripser(filtration, maxdim=dimension, distance_matrix=True)["dgms"][dimension]
-    bars: FloatArray = np.append(levels, np.inf)[np.minimum(found, levels.size).astype(np.int64)]
-    return bars
+    return np.asarray(np.append(levels, np.inf)[np.minimum(found, levels.size).astype(np.int64)])
 
 
 def farthest_points(dataset: Dataset, size: int) -> tuple[IndexArray, float]:

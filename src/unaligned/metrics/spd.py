@@ -109,8 +109,7 @@ class LogEuclidean(AlignedDistance):
         eigenvalues, U = eigh(W)
         if is_singular(eigenvalues):
             raise _not_positive(eigenvalues[0], label)
-        logarithm: FloatArray = (U * np.log(eigenvalues)) @ U.T
-        return logarithm
+        return np.asarray((U * np.log(eigenvalues)) @ U.T)
 
     def between(self, first: DataDescriptor, second: DataDescriptor) -> float:
         """Return the Frobenius norm of the difference of logarithms."""
@@ -175,8 +174,7 @@ def _shares(operator: DataDescriptor, factor: FloatArray) -> FloatArray:
         raise _not_positive(own[0] * np.exp(log_unit), operator.label)
     reduced, _ = dsygst(W.T, factor, lower=1)
     # The trace of the sum is 2 N, so no exact share is below this bound.
-    shares: FloatArray = np.maximum(eigvalsh(reduced), own[0] / (2.0 * len(W)))
-    return shares
+    return np.asarray(np.maximum(eigvalsh(reduced), own[0] / (2.0 * len(W))))
 
 
 def _not_positive(smallest: float, label: str) -> InputError:

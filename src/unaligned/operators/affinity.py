@@ -93,8 +93,7 @@ class KernelAffinity(_PointAffinity):
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         if self.storage == "tiled":
             return self._tiled_product(np.asarray(block, dtype=np.float64, order="C"))
-        product: FloatArray = self._matrix @ block
-        return product
+        return np.asarray(self._matrix @ block)
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""

@@ -64,8 +64,7 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
     def matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         """Return the product with a block of vectors, unless the run was stopped by Ctrl-C."""
         check_stop()
-        product: FloatArray = super().matmat(block)
-        return product
+        return np.asarray(super().matmat(block))
 
     def _matvec(self, vector: npt.NDArray[Any]) -> FloatArray:
         return self._matmat(np.reshape(vector, (-1, 1)))[:, 0]
@@ -102,8 +101,7 @@ class MatrixOperator(PSDOperator):
             self.matrix, self.storage = sparse.csr_array(matrix, dtype=np.float64), "sparse"
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
-        product: FloatArray = self.matrix @ block
-        return product
+        return np.asarray(self.matrix @ block)
 
     def diagonal(self) -> FloatArray:
         """Return the N diagonal entries."""

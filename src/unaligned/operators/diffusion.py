@@ -29,13 +29,6 @@ class DiffusionOperator(PSDOperator):
     W is similar to the row-stochastic operator of diffusion maps (Coifman and Lafon, 2006), so
     its largest eigenvalue is 1. The scaling costs two products with the affinity and is computed
     on first use: a solver that reads only `affinity` does not need it.
-
-    Examples
-    --------
-    >>> from unaligned.operators.base import MatrixOperator
-    >>> W = DiffusionOperator(MatrixOperator(np.array([[1.0, 0.5], [0.5, 1.0]])))
-    >>> float(round(np.linalg.eigvalsh(W.to_dense())[-1], 12))
-    1.0
     """
 
     def __init__(self, affinity: PSDOperator) -> None:
@@ -59,8 +52,7 @@ class DiffusionOperator(PSDOperator):
         _require_positive(density)
         degree = (self.affinity @ (1.0 / density)) / density
         _require_positive(degree)
-        scaling: FloatArray = 1.0 / (density * np.sqrt(degree))
-        return scaling
+        return np.asarray(1.0 / (density * np.sqrt(degree)))
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         s = self.scaling[:, None]
@@ -70,8 +62,7 @@ class DiffusionOperator(PSDOperator):
 
     def diagonal(self) -> FloatArray:
         """Return the N diagonal entries."""
-        diagonal: FloatArray = self.scaling**2 * self.affinity.diagonal()
-        return diagonal
+        return np.asarray(self.scaling**2 * self.affinity.diagonal())
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N)."""

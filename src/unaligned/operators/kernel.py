@@ -99,13 +99,7 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    r"""The Gaussian kernel, Eq. 1 [eq:affkern], :math:`\exp(-d^2 / \sigma^2)`.
-
-    Examples
-    --------
-    >>> Gaussian(2.0).of_squared(np.array([0.0, 2.0])).round(4)
-    array([1.    , 0.3679])
-    """
+    r"""The Gaussian kernel, Eq. 1 [eq:affkern], :math:`\exp(-d^2 / \sigma^2)`."""
 
     name: ClassVar[str] = "gaussian"
     definite_metrics: ClassVar[tuple[str, ...]] = ()

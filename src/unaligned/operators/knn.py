@@ -149,8 +149,7 @@ def _smallest(values: FloatArray, count: int) -> IndexArray:
     taken, ties = values < last, values == last
     room = count - taken.sum(axis=1, keepdims=True)
     taken |= ties & (np.cumsum(ties, axis=1) <= room)
-    places: IndexArray = np.nonzero(taken)[1].reshape(-1, count)
-    return places
+    return np.asarray(np.nonzero(taken)[1].reshape(-1, count))
 
 
 def _first_copies(points: Any, count: int) -> IndexArray:

@@ -85,8 +85,7 @@ class Content:
     @property
     def pair_distances(self) -> FloatArray:
         """The distance of each pair, (n_pairs,)."""
-        distances: FloatArray = self.comparison.distances[self.places]
-        return distances
+        return np.asarray(self.comparison.distances[self.places])
 
     @cached_property
     def linkage(self) -> FloatArray | None:

@@ -46,8 +46,7 @@ class DaskRows(RowSource):
         sums = [delayed(_applied, function, chunk) for chunk in self._delayed_chunks()]
         while len(sums) > 1:  # a tree, so that no worker has to hold all of them
             sums = [delayed(sum, sums[a : a + 8]) for a in range(0, len(sums), 8)]
-        result: FloatArray = sums[0].compute()
-        return result
+        return np.asarray(sums[0].compute())
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows as float64, in the given order."""

@@ -123,8 +123,7 @@ def _principal_axes(source: RowSource, n_components: int) -> tuple[FloatArray, F
 
 def _shift(source: RowSource) -> FloatArray:
     """Return the mean of the first rows, subtracted from all to avoid cancellation in squares."""
-    mean: FloatArray = source.take(np.arange(min(256, source.n_rows))).mean(axis=0)
-    return mean
+    return np.asarray(source.take(np.arange(min(256, source.n_rows))).mean(axis=0))
 
 
 def _squares(shift: FloatArray, rows: FloatArray) -> FloatArray:
@@ -144,5 +143,4 @@ def _standardized(mean: FloatArray, scale: FloatArray, rows: FloatArray) -> Floa
 
 
 def _scores(mean: FloatArray, axes: FloatArray, rows: FloatArray) -> FloatArray:
-    scores: FloatArray = (rows - mean) @ axes
-    return scores
+    return np.asarray((rows - mean) @ axes)

@@ -135,14 +135,17 @@ def log_hilbert_schmidt(
     """
     gamma = _check.real_number("gamma", gamma, minimum=0.0, strict=True)
     mu = _check.real_number("mu", mu, minimum=0.0, strict=True)
-    read = _regularised_log if _check.flag("aligned", aligned) else _log_ratios
-    first, second = read("spectrum1", spectrum1, gamma), read("spectrum2", spectrum2, mu)
-    if aligned and first.shape != second.shape:
-        raise InputError(
-            "aligned=True needs matrices of the same shape; their sizes are "
-            f"{len(first)} and {len(second)}. Pass their eigenvalues, without aligned."
-        )
-    if not aligned:
+    if _check.flag("aligned", aligned):
+        first = _regularised_log("spectrum1", spectrum1, gamma)
+        second = _regularised_log("spectrum2", spectrum2, mu)
+        if first.shape != second.shape:
+            raise InputError(
+                "aligned=True needs matrices of the same shape; their sizes are "
+                f"{len(first)} and {len(second)}. Pass their eigenvalues, without aligned."
+            )
+    else:
+        first = np.log1p(_sorted_spectrum("spectrum1", spectrum1) / gamma)
+        second = np.log1p(_sorted_spectrum("spectrum2", spectrum2) / mu)
         size = max(first.size, second.size)
         first, second = (np.pad(logs, (0, size - logs.size)) for logs in (first, second))
     return float(np.hypot(np.log(gamma) - np.log(mu), np.linalg.norm(first - second)))
@@ -157,14 +160,7 @@ def _regularised_log(name: str, matrix: npt.ArrayLike, gamma: float) -> FloatArr
             f"{name} + {gamma:g} I must be clearly positive definite; the smallest eigenvalue of "
             f"{name} is {eigenvalues[0]:g}. Give a larger gamma and mu."
         )
-    logarithm: FloatArray = (U * np.log1p(eigenvalues / gamma)) @ U.T
-    return logarithm
-
-
-def _log_ratios(name: str, values: npt.ArrayLike, gamma: float) -> FloatArray:
-    """Return log(λ/γ + 1), descending, (K,)."""
-    logs: FloatArray = np.log1p(_sorted_spectrum(name, values) / gamma)
-    return logs
+    return np.asarray((U * np.log1p(eigenvalues / gamma)) @ U.T)
 
 
 def _symmetric(name: str, matrix: npt.ArrayLike) -> FloatArray:
@@ -187,8 +183,7 @@ def _log_spectrum(name: str, matrix: npt.ArrayLike) -> FloatArray:
             f"{name} must be clearly positive definite; its smallest eigenvalue is "
             f"{eigenvalues[-1]:g}. Regularise it: {name} + gamma * numpy.eye({W.shape[0]})."
         )
-    logs: FloatArray = np.log(eigenvalues)
-    return logs
+    return np.asarray(np.log(eigenvalues))
 
 
 def _sorted_spectrum(name: str, values: npt.ArrayLike) -> FloatArray:
@@ -228,8 +223,7 @@ def slopes(points: FloatArray, kernel: Kernel, n_eigenvalues: int, gamma: float)
         _log_values(points, kernel, float(np.exp(sign * step)), n_eigenvalues, gamma)
         for sign in (-1.0, 1.0)
     )
-    slope: FloatArray = (above - below) / (2.0 * step)
-    return slope
+    return np.asarray((above - below) / (2.0 * step))
 
 
 def _log_values(
@@ -239,8 +233,7 @@ def _log_values(
     scaled = replace(kernel, sigma_squared=factor * kernel.sigma_squared)
     matrix = DiffusionOperator(KernelAffinity(points, scaled)).to_dense()
     found = eigvalsh(matrix, overwrite_a=True, check_finite=False)
-    logs: FloatArray = np.log(descending(found)[:n_eigenvalues] + gamma)
-    return logs
+    return np.asarray(np.log(descending(found)[:n_eigenvalues] + gamma))
 
 
 def with_scale_error(

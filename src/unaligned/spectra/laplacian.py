@@ -94,8 +94,7 @@ class Trace:
     @property
     def error_bound(self) -> FloatArray:
         """Three standard errors plus the truncation, (T,); a probabilistic bound."""
-        bound: FloatArray = 3.0 * self.standard_error + self.truncation
-        return bound
+        return np.asarray(3.0 * self.standard_error + self.truncation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +228,7 @@ def surface_eigenvalues(
         # Shifted slightly below 0, where the matrix is positive definite.
         shift = {"sigma": -1.0 / area, "v0": rng.standard_normal(n)}
         found = eigsh(symmetric.tocsc(), n_eigenvalues, return_eigenvectors=False, **shift)
-    values: FloatArray = area * np.maximum(np.sort(found), 0.0)
-    return values
+    return np.asarray(area * np.maximum(np.sort(found), 0.0))
 
 
 def _distinct_points(points: FloatArray, n_eigenvalues: int) -> FloatArray:

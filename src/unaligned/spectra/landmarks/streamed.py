@@ -77,8 +77,7 @@ class Basis:
 
     def solve_transposed(self, right: FloatArray) -> FloatArray:
         """Return L⁻ᵀ times `right`, (r, n)."""
-        solved: FloatArray = solve_triangular(self.triangle, right, lower=True, trans=1)
-        return solved
+        return np.asarray(solve_triangular(self.triangle, right, lower=True, trans=1))
 
     def extended(self, candidates: FloatArray, room: int) -> Basis:
         """Return a basis with up to `room` of these rows besides, those that add most."""
@@ -206,8 +205,7 @@ def residual_diagonal(basis: Basis, points: FloatArray) -> FloatArray:
 
     def task(rows: slice) -> FloatArray:
         features = basis.features(points[rows])
-        left: FloatArray = 1.0 - np.einsum("ij,ij->j", features, features)
-        return left
+        return np.asarray(1.0 - np.einsum("ij,ij->j", features, features))
 
     with Workers() as workers, limited_blas(1):
         return np.concatenate(workers.each(_tiles(points), task))
