@@ -286,13 +286,13 @@ def test_colour_bar_names_the_distance(comparison):
     assert [a.get_ylabel() for a in axes.figure.axes if a is not axes] == ["les distance"]
 
 
-def test_curves_have_line_styles_and_bands():
-    mean, std = np.array([3.0, 2.0, 1.0]), np.full(3, 0.1)
-    lines = [figures.Curve("same", mean, std), figures.Curve("other", mean + 1, std, dashed=True)]
-    axes = figures.curves([0.2, 0.6, 1.0], lines, xlabel="c")
-    assert [line.get_linestyle() for line in axes.lines] == ["-", "--"]
-    assert len(axes.collections) == 2
-    assert axes.get_xlabel() == "c"
+def test_line_and_its_band_have_one_colour():
+    mean, axes = np.array([3.0, 2.0, 1.0]), Figure().subplots()
+    line = figures.banded_line(axes, mean, mean, mean - 1, mean + 1, color="red", linestyle="--")
+    (band,) = axes.collections
+    assert (line.get_color(), line.get_linestyle()) == ("red", "--")
+    assert band.get_facecolor()[0, :3].tolist() == [1.0, 0.0, 0.0]
+    assert (band.get_datalim(axes.transData).y0, band.get_datalim(axes.transData).y1) == (0, 4)
 
 
 def test_same_figure_gives_the_same_file(comparison, tmp_path):

@@ -301,10 +301,9 @@ def common_size(table: pd.DataFrame) -> float:
 
 def _draw_line(axes: Axes, means: pd.DataFrame, label: str, number: int) -> Line2D:
     """Draw the mean of one method, and the range of its trials, positive for the log axis."""
-    x, mean, least, most = (means[name].to_numpy() for name in ("N", "mean", "min", "max"))
-    colour, form = figures.COLOURS[number], f"{'osD^'[number]}-"
-    axes.fill_between(x, least, most, color=colour, alpha=0.2, linewidth=0)
-    return axes.plot(x, mean, form, color=colour, label=label, markersize=5)[0]
+    columns = (means[name].to_numpy() for name in ("N", "mean", "min", "max"))
+    look: Any = {"color": figures.COLOURS[number], "marker": "osD^"[number], "markersize": 5}
+    return figures.banded_line(axes, *columns, label=label, **look)
 
 
 def _label_axes(left: Axes, right: Axes, reference: float, gibibytes: float) -> None:

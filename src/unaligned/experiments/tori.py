@@ -130,14 +130,20 @@ class TorusExperiment(Experiment):
         figure, axes = figures.panels(len(methods), columns=columns)
         for panel, method in zip(axes, methods, strict=True):
             means = summary(table[table["method"] == method.distance], "c").sort_values("c")
-            lines = []
-            for pair, dashed in PAIRS.items():
+            for i, (pair, dashes) in enumerate(PAIRS.items()):
                 rows = means[means["pair"] == pair]
-                mean, std = rows["mean"].to_numpy(), rows["std"].to_numpy()
-                label = f"$d({', '.join(_tex_name(name) for name in pair.split(','))})$"
-                lines.append(figures.Curve(label, mean, std, dashed))
-            scales = np.sort(means["c"].unique())
-            figures.curves(scales, lines, ax=panel, title=method.label, xlabel="c", legend=False)
+                x, mean, std = (rows[name].to_numpy() for name in ("c", "mean", "std"))
+                look: dict[str, Any] = {
+                    "color": figures.COLOURS[i],
+                    "marker": figures.MARKERS[i],
+                    "markersize": 4,
+                }
+                look["label"] = f"$d({', '.join(_tex_name(name) for name in pair.split(','))})$"
+                look["linestyle"] = "--" if dashes else "-"
+                figures.banded_line(panel, x, mean, mean - std, mean + std, **look)
+            panel.set_title(method.label, fontsize=11)
+            panel.set_xlabel("c")
+            panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
         for panel in axes[::columns]:  # the first of each row
             panel.set_ylabel("distance")
         handles, labels = axes[0].get_legend_handles_labels()

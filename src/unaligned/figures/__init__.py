@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _check
 from ..result import Comparison
-from .lines import Curve, curves, diagnosis, null_distribution, pair, spectra
+from .lines import banded_line, diagnosis, null_distribution, pair, spectra
 from .matrices import dendrogram, embedding, heatmap
-from .style import COLOURS, panels, save
+from .style import COLOURS, MARKERS, panels, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +25,8 @@ KINDS: dict[str, Callable[..., Axes]] = {
     "pair": pair,
     "dendrogram": dendrogram,
 }
-__all__ = ["COLOURS", "KINDS", "Curve", "curves", "dendrogram", "diagnosis", "draw", "embedding"]
-__all__ += ["heatmap", "null_distribution", "pair", "panels", "save", "spectra"]
+__all__ = ["COLOURS", "KINDS", "MARKERS", "banded_line", "dendrogram", "diagnosis", "draw"]
+__all__ += ["embedding", "heatmap", "null_distribution", "pair", "panels", "save", "spectra"]
 
 
 def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,25 +13,16 @@ from ..explanation import Decade, decades
 from ..result import Comparison
 from ..spectra.signature import Signature
 from ..tags import one_tag
-from .style import COLOURS, MARKERS, add_legend, looks, new_axes, set_title, style
+from .style import COLOURS, add_legend, looks, new_axes, set_title, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
     from ..diagnosis import Diagnosis
     from ..inference.permutation import PermutationTest
 
 _LINES = 0.7  # share of the width of a pair that the spectra take; the rest are the decades
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of `curves`: a mean with its standard deviation, (n,) each."""
-
-    label: str
-    mean: FloatArray
-    std: FloatArray
-    dashed: bool = False
 
 
 def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) -> Axes:
@@ -138,31 +128,14 @@ def null_distribution(test: PermutationTest, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def curves(
-    x: Sequence[float] | FloatArray,
-    lines: Sequence[Curve],
-    *,
-    ax: Axes | None = None,
-    title: str = "",
-    xlabel: str = "",
-    ylabel: str = "",
-    legend: bool = True,
-) -> Axes:
-    """Return means with bands of one standard deviation, as in the paper's Fig. 1."""
-    places = np.asarray(x, dtype=float)
+def banded_line(
+    axes: Axes, x: FloatArray, mean: FloatArray, low: FloatArray, high: FloatArray, **options: Any
+) -> Line2D:
+    """Draw a line with markers and a band around it, (n,) each; `options` are those of `plot`."""
     with style():
-        axes = new_axes(ax, (5.0, 3.8))
-        for i, line in enumerate(lines):
-            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-            form = f"{marker}{'--' if line.dashed else '-'}"
-            axes.plot(places, line.mean, form, color=colour, label=line.label, markersize=4)
-            low, high = line.mean - line.std, line.mean + line.std
-            axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        if legend:
-            axes.legend(fontsize=8)
-    return axes
+        (line,) = axes.plot(x, mean, **options)
+        axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    return line
 
 
 def _signatures(comparison: Comparison, kind: str) -> dict[str, Signature]:
