@@ -15,6 +15,7 @@ from unaligned.engine import one_blas
 from unaligned.engine.threads import Workers, thread_count
 from unaligned.operators import _loops_numba as kernels
 from unaligned.operators import _loops_numpy as plain
+from unaligned.operators.kernel import Gaussian
 
 EPS = np.finfo(np.float64).eps
 
@@ -70,7 +71,7 @@ def test_numpy_loops_equal_the_compiled_ones(seed, n_features):
     for loops in (kernels, plain):
         out, affinity, collected = np.empty((30, 290)), tile.copy(), np.empty(tile.size + 1)
         loops.products_from_points(points[:30], points.T.copy(), 10, out)
-        loops.gaussian_from_products(affinity, row_norms, norms, 0.3)
+        Gaussian(1 / 0.3).of_products(loops, affinity, row_norms, norms)
         bracket = (0.5 * n_features, 2.0 * n_features)
         counts = loops.collect_from_products(tile.copy(), row_norms, norms, 41, bracket, collected)
         found.append((out, affinity, collected[: counts[1]], counts))
@@ -107,7 +108,7 @@ def test_loops_have_the_same_signatures():
 
 def test_numpy_loops_handle_overflow_silently(recwarn):
     tile = np.array([[-1e300, 0.0]])
-    plain.gaussian_from_products(tile, np.zeros(1), np.zeros(2), 1e20)
+    Gaussian(1e-20).of_products(plain, tile, np.zeros(1), np.zeros(2))
     np.testing.assert_array_equal(tile, [[0.0, 1.0]])
     assert not recwarn
 

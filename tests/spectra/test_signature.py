@@ -173,14 +173,6 @@ def test_points_and_their_distance_matrix_can_be_compared():
     assert ua.distance(make(), make(ua.Dataset(matrix, kind="distances"))) < 1e-8
 
 
-def test_notebook_table_escapes_the_name():
-    points = np.random.default_rng(0).normal(size=(40, 3))
-    shown = ua.signature(ua.Dataset(points, name="<b>"), n_eigenvalues=7)._repr_html_()
-    assert "<b>" not in shown
-    for term, value in {"name": "&lt;b&gt;", "K": "7", "rows × columns": "40 × 3"}.items():
-        assert f"<th>{term}</th><td>{value}</td>" in shown
-
-
 def test_saving_with_another_suffix_raises(tmp_path):
     signature = ua.signature(np.random.default_rng(0).normal(size=(40, 3)), n_eigenvalues=7)
     with pytest.raises(InputError, match=r"must end in \.npz\. For the numbers alone write numpy"):

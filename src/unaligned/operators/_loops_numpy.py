@@ -14,28 +14,6 @@ def products_from_points(
     np.multiply(cdist(points, others, "sqeuclidean"), -0.5, out=out)
 
 
-def gaussian_from_products(
-    tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
-) -> None:
-    """Turn inner products xᵢ·xⱼ into exp(-rate · ‖xᵢ - xⱼ‖²), in place."""
-    squared_from_products(tile, row_norms, column_norms)
-    with np.errstate(over="ignore"):  # an infinite distance: the affinity is 0
-        tile *= -rate
-    np.exp(tile, out=tile)
-
-
-def laplacian_from_products(
-    tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
-) -> None:
-    """Turn inner products xᵢ·xⱼ into exp(-√rate · ‖xᵢ - xⱼ‖), in place."""
-    squared_from_products(tile, row_norms, column_norms)
-    with np.errstate(over="ignore"):
-        tile *= rate
-    np.sqrt(tile, out=tile)
-    np.negative(tile, out=tile)
-    np.exp(tile, out=tile)
-
-
 def collect_from_products(
     tile: FloatArray,
     row_norms: FloatArray,

@@ -58,7 +58,7 @@ class Kernel(ABC):
     """A positive function of the distance d that is 1 at d = 0.
 
     A new kernel is one subclass in `KERNELS` and its name in `defaults.KERNELS`. A loop
-    `<name>_from_products` in `_loops_numba` and `_loops_numpy` makes it several times faster.
+    `<name>_from_products` in `_loops_numba` makes it several times faster.
 
     Attributes
     ----------
@@ -94,7 +94,8 @@ class Kernel(ABC):
             loop(tile, row_norms, column_norms, 1.0 / self.sigma_squared)
         else:
             loops.squared_from_products(tile, row_norms, column_norms)
-            self.of_squared(tile)
+            with np.errstate(over="ignore"):  # an infinite distance: the affinity is 0
+                self.of_squared(tile)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Gaussian(Kernel):
 
     def of_squared(self, squared: FloatArray) -> FloatArray:
         """Overwrite squared distances with affinities, and return them."""
-        squared /= -self.sigma_squared
+        squared *= -1.0 / self.sigma_squared
         return np.exp(squared, out=squared)
 
 
@@ -130,7 +131,7 @@ class Laplacian(Kernel):
 
     def of_squared(self, squared: FloatArray) -> FloatArray:
         """Overwrite squared distances with affinities, and return them."""
-        squared /= self.sigma_squared
+        squared *= 1.0 / self.sigma_squared
         np.sqrt(squared, out=squared)
         np.negative(squared, out=squared)
         return np.exp(squared, out=squared)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -273,20 +272,3 @@ class Signature:
             f"{self.n_samples} × {self.n_features}, error ≤ {self.total_error_bound:.2g} "
             f"{self.bound_kind})"
         )
-
-    def _repr_html_(self) -> str:
-        """Return a small table for notebooks."""
-        terms = {
-            "name": self.name,
-            "K": self.n_eigenvalues,
-            "γ": f"{self.recipe.gamma:g}",
-            "rows × columns": f"{self.n_samples} × {self.n_features}",
-            "error": f"≤ {self.total_error_bound:.2g} ({self.bound_kind})",
-            "solver": self.spectrum.solver,
-        }
-        rows = "".join(
-            f"<tr><th>{term}</th><td>{html.escape(str(value))}</td></tr>"
-            for term, value in terms.items()
-            if value is not None
-        )
-        return f"<table><caption>Signature</caption><tbody>{rows}</tbody></table>"
