@@ -193,13 +193,25 @@ def require_applicable(
         elif not isinstance(method, SpectralDistance):
             reason = "it needs the data, and a Signature was given"
         if reason:
-            if method.same_features or method.paired_rows:
-                reason += ". 'les' needs neither shared features nor paired rows"
-            raise NotApplicableError(f"distance {method.name!r} does not apply: {reason}.")
+            hint = " 'les' needs neither shared features nor paired rows."
+            raise NotApplicableError(
+                f"distance {method.name!r} does not apply: {reason}."
+                f"{hint if _les_applies(first, second) else ''}"
+            )
 
 
 def _facts(item: Dataset | Facts | Signature) -> Facts | Signature:
     return item.facts if isinstance(item, Dataset) else item
+
+
+def _les_applies(first: Facts | Signature, second: Facts | Signature) -> bool:
+    """Whether LES applies: at least two rows, and comparable kinds and preprocessing."""
+    if isinstance(first, Signature) or isinstance(second, Signature):
+        return True
+    kinds = {first.kind, second.kind}
+    alike = len(kinds) == 1 or kinds == {"points", "distances"}
+    enough = min(first.n_samples, second.n_samples) >= 2
+    return enough and alike and first.preprocess == second.preprocess
 
 
 def warn_about_sizes(
