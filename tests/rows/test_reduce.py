@@ -45,7 +45,10 @@ def squares(rows, start, shared):
 
 
 class ChangingBlocks:
-    """Blocks of 10,000 rows, of which the last one changes at the fourth call."""
+    """Blocks of 10,000 rows, of which the last one changes at the fifth call.
+
+    The calls before count the rows, summarise them, read some for the centre, and are a pass.
+    """
 
     def __init__(self, change):
         self.change, self.calls = change, 0
@@ -54,7 +57,7 @@ class ChangingBlocks:
         self.calls += 1
         for start in range(0, 30_000, 10_000):
             rows = POINTS[start : start + 10_000]
-            yield self.change(rows) if start == 20_000 and self.calls > 3 else rows
+            yield self.change(rows) if start == 20_000 and self.calls > 4 else rows
 
 
 def redrawn(rows):
@@ -116,10 +119,20 @@ def test_preprocessed_rows_that_change_raise(engine):
         passes.reduce(count, None)
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_rows_beside_others_far_away_keep_their_digits(mapped, engine):
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    rows[:20] += 1e12
+    source = ArrayRows(rows)
+    passes = RowPasses(MappedRows(source, partial(np.multiply, 2.0)) if mapped else source, engine)
+    near = passes.take(np.arange(20, 3000)) / (2.0 if mapped else 1.0)
+    np.testing.assert_allclose(near - near[0], rows[20:] - rows[20], rtol=0, atol=1e-14)
+
+
 def test_taken_rows_that_become_nan_raise():
     passes = RowPasses(GeneratedRows(ChangingBlocks(lambda rows: rows * np.nan)))
     wanted = [29_999, 3]
-    np.testing.assert_allclose(passes.take(wanted), POINTS[wanted] - POINTS.mean(axis=0))
+    np.testing.assert_array_equal(passes.take(wanted), POINTS[wanted] - passes.centre)
     with pytest.raises(
         InputError, match=r"GeneratedRows.* returned NaN or infinity, but none before"
     ):
@@ -160,8 +173,9 @@ def test_every_worker_gets_several_jobs_of_the_same_tiles(n_workers):
 
 def test_large_block_of_a_generator_is_divided_into_jobs():
     there = RemoteEngine(4)
-    found = RowPasses(GeneratedRows(lambda: iter([POINTS])), there).reduce(squares, None)
-    assert found == pytest.approx(((POINTS - POINTS.mean(axis=0)) ** 2).sum(), rel=1e-12)
+    passes = RowPasses(GeneratedRows(lambda: iter([POINTS])), there)
+    found = passes.reduce(squares, None)
+    assert found == pytest.approx(((POINTS - passes.centre) ** 2).sum(), rel=1e-12)
     assert len(there.sizes) > 8
 
 

@@ -77,13 +77,13 @@ def _mean(data: PointCloud | RowPasses | FloatArray) -> float:
     if isinstance(data, PointCloud):
         return data.mean_squared_distance()
     if isinstance(data, RowPasses):
-        total: float = data.reduce(_square_sum, None, "mean distance")
+        total: float = data.reduce(_square_sum, data.mean - data.centre, "mean distance")
         return 2.0 * total / data.source.n_rows
     return 2.0 * float(squareform(data, checks=False).sum()) / len(data) ** 2
 
 
-def _square_sum(points: FloatArray, _start: int, _shared: None) -> float:
-    return float(squared_norms(points).sum())
+def _square_sum(points: FloatArray, _start: int, mean: FloatArray) -> float:
+    return float(squared_norms(points - mean).sum())
 
 
 def _median(

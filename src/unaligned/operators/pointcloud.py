@@ -13,6 +13,7 @@ from scipy import linalg, sparse
 from .._check import FloatArray, IndexArray
 from ..engine.threads import Workers
 from ..errors import DegenerateDataError
+from ..rows.source import dense
 from .kernel import Kernel, loops_for
 
 Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
@@ -22,6 +23,7 @@ Rows: TypeAlias = slice | npt.NDArray[np.intp]
 # Squares of values in this range are normal numbers, with room for sums over the features.
 SMALLEST, LARGEST = 1e-140, 1e140
 CANCELLING = 64.0  # ‖x‖²/σ² above which products lose digits that the eigenvalues show
+FILLED_BYTES = 1 << 26  # sparse points of up to this size, filled in, are dense: little memory
 
 
 def padded(rows: FloatArray) -> FloatArray:
@@ -90,8 +92,8 @@ class PointCloud:
     With many features, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i^T x_j` by a matrix
     product of centred points. With few features (up to 8), and where some points lie so far out
     that the products suffer from cancellation (`keep_digits`), from differences. Sparse points
-    are filled in and centred one tile at a time; below 1 % non-zeros a sparse product is
-    cheaper, they stay sparse, and only columns that are mostly non-zero are centred.
+    are filled in at once up to 64 MiB, above that one tile at a time; below 1 % non-zeros a
+    sparse product is cheaper. Only their columns that are mostly non-zero are centred.
 
     Parameters
     ----------
@@ -100,10 +102,12 @@ class PointCloud:
     """
 
     _stays_sparse = False
-    _mean: FloatArray
+    _centre: FloatArray  # of sparse points, (d,)
 
     def __init__(self, points: Points) -> None:
         self.n_samples, self.n_features = (int(size) for size in points.shape)
+        if sparse.issparse(points) and 8 * self.n_samples * self.n_features <= FILLED_BYTES:
+            points = dense(points)
         self.is_sparse = bool(sparse.issparse(points))
         self.values: Any = (
             self._centred_sparse(points) if self.is_sparse else around_median(points)
@@ -121,7 +125,6 @@ class PointCloud:
         limit = 2.0**20 if self.is_sparse else CANCELLING
         if not self.by_differences and float(self.norms.max()) > limit * scale:
             self.by_differences, self._stays_sparse = True, False
-            del self.norms  # very sparse points were not centred
 
     def entry_error(self, scale: float) -> float:
         """Bound the relative error of affinities from cancellation: 4 eps max ‖x‖² / σ².
@@ -155,13 +158,13 @@ class PointCloud:
             mean = self.values.mean(axis=0)
             parts = [squared_norms(self.values[part] - mean).sum() for part in self.slices()]
             return 2.0 * float(np.sum(parts)) / self.n_samples
-        if not self._stays_sparse:
-            return 2.0 * float(self.norms.sum()) / self.n_samples
-        # Not centred: the stored entries, then the zeros of every column.
-        indices = self.values.indices
-        stored = ((self.values.data - self._mean[indices]) ** 2).sum()
+        # The stored entries, then the zeros of every column.
+        stored, indices = self.values.data - self._centre[self.values.indices], self.values.indices
+        sums = np.bincount(indices, stored, minlength=self.n_features)
         n_zeros = self.n_samples - np.bincount(indices, minlength=self.n_features)
-        return 2.0 * float(stored + n_zeros @ self._mean**2) / self.n_samples
+        mean = (sums - n_zeros * self._centre) / self.n_samples
+        total = ((stored - mean[indices]) ** 2).sum() + n_zeros @ (self._centre + mean) ** 2
+        return 2.0 * float(total) / self.n_samples
 
     def sample_of_squared_distances(self, size: int, rng: np.random.Generator) -> FloatArray:
         """Return the squared distances of `size` random pairs of different points, sorted."""
@@ -264,7 +267,7 @@ class PointCloud:
         taken = self.values[rows]
         if self.is_sparse:
             taken = taken.toarray()
-            taken -= self._mean
+            taken -= self._centre
         return np.asarray(taken)
 
     def _rows(self, rows: Rows) -> Any:
@@ -272,21 +275,19 @@ class PointCloud:
         return self.values[rows] if self._stays_sparse else self.dense_rows(rows)
 
     def _centred_sparse(self, points: Any) -> Points:
-        """Return checked sparse points, and set their mean; tiles are centred later."""
+        """Return checked sparse points, and set their centre; tiles are centred later."""
         values = sparse.csr_array(points, dtype=np.float64)
         values.sum_duplicates()
         require_representable(np.abs(values.data).max(initial=0.0))
         self._stays_sparse = values.nnz < 0.01 * values.shape[0] * values.shape[1]
+        self._centre = np.zeros(self.n_features)
         stored = np.bincount(values.indices, minlength=self.n_features)
         full = np.flatnonzero(2 * stored > self.n_samples)  # centred, at most twice as many
+        self._centre[full] = np.median(_some(values)[:, full].toarray(), axis=0)
         if self._stays_sparse and full.size:
-            centre = np.zeros((1, self.n_features))
-            centre[0, full] = np.median(_some(values)[:, full].toarray(), axis=0)
             ones = sparse.csr_array(np.ones((self.n_samples, 1)))
-            values = values - ones @ sparse.csr_array(centre)
-        highest, lowest = values.max(axis=0).toarray(), values.min(axis=0).toarray()
-        mean = np.asarray(values.mean(axis=0)).ravel()
-        self._mean = np.where(highest == lowest, highest, mean)  # exact where nothing varies
+            values = values - ones @ sparse.csr_array(self._centre[None])
+            self._centre = np.zeros(self.n_features)
         return values
 
 

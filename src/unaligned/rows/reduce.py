@@ -6,7 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from operator import add
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -32,28 +32,39 @@ class RowPasses:
     tiles shared out. On an engine elsewhere each chunk is a job: it is read there if possible,
     else sent; the shared value is sent once to each worker, and only sums come back. A pass
     raises if the rows are not those of the first one: if they contain NaN, or the means of their
-    columns differ. One pass computes the mean that is subtracted.
+    columns differ. The median of some rows is subtracted: beside rows far away the mean is far
+    from all of them, and subtracting it would round.
     """
 
     def __init__(self, source: RowSource, engine: Engine | None = None) -> None:
         self.source, self.engine = source, engine or Threads(1)
         if isinstance(source, MappedRows):  # on the engine: no digest is needed
-            self.mean = np.zeros(source.n_features)
+            self.centre = np.zeros(source.n_features)
             sums, self.peak = self._reduce(_moments, None, "mean")
             self.mean = sums / source.n_rows
+            del self.centre
         else:
             self.mean, self.peak = source.summary.mean, source.summary.peak
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """What is subtracted from all rows, (d,)."""
+        some = np.linspace(0, self.source.n_rows - 1, 100).astype(np.int64)
+        centre: FloatArray = np.median(self.source.take(some), axis=0)
+        return centre
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield all rows, block by block."""
         for block in self.source.blocks():
-            yield block.astype(np.float64) - self.mean
+            yield block.astype(np.float64) - self.centre
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
         """Return these rows, (len(rows), d)."""
-        taken: FloatArray = self.source.take(rows) - self.mean
+        taken = self.source.take(rows)
         _require_finite(taken.sum(axis=0), repr(self.source))
-        return taken
+        if "centre" not in vars(self) and len(taken) >= 100:  # no need to read others
+            self.centre = np.median(taken[:100], axis=0)
+        return taken - self.centre
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return random rows without replacement, in random order, (n_rows, d)."""
@@ -65,14 +76,13 @@ class RowPasses:
         checked = partial(_with_column_sums, function, repr(self.source))
         value: Sum
         value, column_sums = self._reduce(checked, shared, description)
-        means = column_sums / self.source.n_rows
-        column = int(np.abs(means).argmax())
-        # The means of centred columns are 0 but for rounding, which is far below 1e-10 peak.
-        if abs(means[column]) > 1e-10 * self.peak:
+        moved = column_sums / self.source.n_rows + self.centre - self.mean
+        column = int(np.abs(moved).argmax())
+        if abs(moved[column]) > 1e-10 * self.peak:  # rounding is far below that
             before = self.mean[column]
             raise InputError(
                 f"{self.source!r} returned other rows than before: the mean of column {column} "
-                f"is {before + means[column]:.10g}, but was {before:.10g}. {SAME_ROWS}"
+                f"is {before + moved[column]:.10g}, but was {before:.10g}. {SAME_ROWS}"
             )
         return value
 
@@ -88,7 +98,7 @@ class RowPasses:
                 _job,
                 _recorded(self.source.complete(self.source.jobs(rows)), sizes),
                 add,
-                shared=(function, shared, self.mean),
+                shared=(function, shared, self.centre),
                 advance=lambda: advance(sizes.popleft()),
             )
             return result
@@ -168,12 +178,12 @@ def numbers_from(seed: int, first: int, count: int) -> FloatArray:
 
 def _job(common: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:
     """Return the sum over the tiles of one chunk, on a worker."""
-    function, shared, mean = common
+    function, shared, centre = common
     # Workers that are not Dask's compute a delayed chunk themselves.
     chunk: Chunk = job.compute(scheduler="synchronous") if hasattr(job, "__dask_graph__") else job
     total: list[Sum] = []
     for start, rows in chunk.blocks():
-        points = rows.astype(np.float64) - mean
+        points = rows.astype(np.float64) - centre
         for tile in _tiles(points):
             result = function(points[tile], start + tile.start, shared)
             total[:] = [add(total[0], result) if total else result]

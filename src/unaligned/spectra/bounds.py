@@ -230,7 +230,7 @@ def _log_values(
     points: FloatArray, kernel: Kernel, factor: float, n_eigenvalues: int, gamma: float
 ) -> FloatArray:
     """Return log(λ + γ) of W of these points, (K,), with σ² times this factor."""
-    scaled = replace(kernel, sigma_squared=factor * kernel.sigma_squared)
+    scaled = replace(kernel, sigma_squared=max(factor * kernel.sigma_squared, 1e-300))
     matrix = DiffusionOperator(KernelAffinity(points, scaled)).to_dense()
     found = eigvalsh(matrix, overwrite_a=True, check_finite=False)
     return np.asarray(np.log(descending(found)[:n_eigenvalues] + gamma))
@@ -264,10 +264,11 @@ def with_scale_error(
     if narrow:
         moved = relative * np.abs(slopes(points, affinity.kernel, k, gamma))
     else:
-        smallest = float(np.finfo(np.float64).eps)  # a gap may begin at 0: then W is the identity
+        # A gap may begin at 0, but for rounding: there W is the identity, but for duplicates.
+        lower = 1.0 - relative if relative < 1.0 - 1e-9 else 0.0
         here, *ends = (
             _log_values(points, affinity.kernel, factor, k, gamma)
-            for factor in (1.0, max(1.0 - relative, smallest), 1.0 + relative)
+            for factor in (1.0, lower, 1.0 + relative)
         )
         moved = np.abs(np.array(ends) - here).max(axis=0)
     bound = float(np.linalg.norm(moved))
