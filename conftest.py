@@ -1,6 +1,12 @@
-"""Doctests of modules that rest on an optional package run only where it is installed."""
+"""Doctests run where their optional packages are installed; tests compute on one BLAS thread."""
 
+import os
 from importlib.util import find_spec
+
+# For libraries that are loaded later and for subprocesses: on a busy machine spinning threads
+# take minutes, and POT imports torch, which none of the tests of transport uses.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 
 _TOPOLOGY = ["bottleneck", "geometry_score", "mtd"]
 _DOCTESTS = {

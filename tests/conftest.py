@@ -58,10 +58,17 @@ def two_blas_threads(monkeypatch):
     """Give BLAS two threads, on two cores, for a test of how many it has: under the cap of
     `one_blas_thread` such a test could not fail.
     """
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     for module in ("engine.threads", "engine.processes"):
         monkeypatch.setattr(f"unaligned.{module}.available_cores", lambda: 2)
     with threadpool_limits(limits=2, user_api="blas"):
         yield
+
+
+@pytest.fixture
+def without_drawing(monkeypatch):
+    """Let experiments write empty figures: drawing takes longer than a small experiment."""
+    monkeypatch.setattr("unaligned.figures.save", lambda figure, path: path.touch())
 
 
 @pytest.fixture

@@ -7,11 +7,16 @@ import shlex
 import signal
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
-from typer.testing import CliRunner
+from typer import testing
+from typer.main import get_command
 
 from unaligned import cli
+
+# Building the commands takes longer than most of them.
+testing._get_command = cache(get_command)
 
 
 def write_files(folder):
@@ -37,7 +42,7 @@ def run(command):
 
 def run_arguments(arguments):
     """Run the program with these arguments, taken as they are."""
-    return CliRunner().invoke(cli.app, arguments)
+    return testing.CliRunner().invoke(cli.app, arguments)
 
 
 def start(arguments, **pipes):

@@ -37,7 +37,7 @@ def must_run(line):
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-@pytest.mark.usefixtures("files", "tiny")
+@pytest.mark.usefixtures("files", "tiny", "without_drawing")
 def test_examples_of_help_pages_run(name):
     lines = examples_of(COMMANDS[name])
     assert lines, f"{name} --help has no example"
@@ -59,7 +59,7 @@ def shell_examples(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-@pytest.mark.usefixtures("files", "tiny")
+@pytest.mark.usefixtures("files", "tiny", "without_drawing")
 def test_shell_examples_of_the_documents_run(page):
     for line in shell_examples(page):
         must_run(line)

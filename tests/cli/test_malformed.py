@@ -13,17 +13,22 @@ from malformed import CASES, SEVERAL, place
 COUNTED = ("missing value.csv", "nan.parquet", "nan.obj")
 
 
-def faults(found, name, command):
-    """Return what is wrong with the error of a malformed file; `info` shows the valid one."""
-    message = found.stderr
+def faults(found, name):
+    """Return what is wrong with the error of a malformed file."""
     wrong = []
     if found.exit_code != 2:
         wrong.append(f"exit code {found.exit_code} ({found.exception!r})")
-    shown = [look["name"] for look in json.loads(found.stdout)] if found.stdout else []
-    if shown != (["sound"] if command == "info" else []):
-        wrong.append(f"wrong output: {found.stdout!r}")
-    if message.count("\n") != 1 or not message.startswith("Error: "):
-        wrong.append(f"not one message: {message!r}")
+    if found.stdout:
+        wrong.append(f"output: {found.stdout!r}")
+    if found.stderr.count("\n") != 1:
+        wrong.append(f"not one message: {found.stderr!r}")
+    return wrong + faults_of_message(found.stderr, name)
+
+
+def faults_of_message(message, name):
+    wrong = []
+    if not message.startswith("Error: "):
+        wrong.append(f"no error: {message!r}")
     if repr(name.partition(":")[0])[1:-1] not in message:
         wrong.append(f"the file is not named: {message!r}")
     return wrong
@@ -40,21 +45,40 @@ def placed(tmp_path):
             continue
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("command", ["info", "compare"])
-def test_every_malformed_file_is_an_error(command, tmp_path, monkeypatch):
+@pytest.fixture
+def valid(tmp_path, monkeypatch):
     monkeypatch.setenv("UNALIGNED_CACHE", os.fspath(tmp_path / "cache"))
-    sound, out = os.fspath(tmp_path / "sound.npy"), os.fspath(tmp_path / "distances.csv")
-    np.save(sound, np.random.default_rng(0).normal(size=(30, 2)))
-    written = ["--out", out] if command == "compare" else ["--json"]
-    wrong = {}
-    for name, folder, path in placed(tmp_path):
-        if command == "info" and name in COUNTED:
-            continue
-        wrong[name] = faults(run_arguments([command, sound, path, *written]), name, command)
+    np.save(tmp_path / "valid.npy", np.random.default_rng(0).normal(size=(30, 2)))
+    return os.fspath(tmp_path / "valid.npy")
+
+
+def check(wrong, folders):
+    """Fail with all that is wrong, by file."""
+    assert len(wrong) >= 100
+    for name, folder in folders.items():
         if (folder / "witness").exists():
             wrong[name].append("code in the file was run")
-    assert len(wrong) >= 100
-    told = [f"{name}: {'; '.join(found)}" for name, found in wrong.items() if found]
-    assert not told, "\n".join(told)
+    lines = [f"{name}: {'; '.join(found)}" for name, found in wrong.items() if found]
+    assert not lines, "\n".join(lines)
+
+
+@pytest.mark.timeout(120)
+def test_compare_rejects_every_malformed_file(valid, tmp_path):
+    out = os.fspath(tmp_path / "distances.csv")
+    wrong, folders = {}, {}
+    for name, folder, path in placed(tmp_path):
+        folders[name] = folder
+        wrong[name] = faults(run_arguments(["compare", valid, path, "--out", out]), name)
+    check(wrong, folders)
     assert not {"cache", "distances.csv"} & set(os.listdir(tmp_path)), "something was written"
+
+
+@pytest.mark.timeout(120)
+def test_info_reports_every_malformed_file_and_shows_the_others(valid, tmp_path):
+    cases = {name: (f, path) for name, f, path in placed(tmp_path) if name not in COUNTED}
+    found = run_arguments(["info", valid, *(path for _, path in cases.values()), "--json"])
+    assert found.exit_code == 2
+    assert [shown["name"] for shown in json.loads(found.stdout)] == ["valid"]
+    messages = zip(found.stderr.splitlines(), cases, strict=True)
+    wrong = {name: faults_of_message(message, name) for message, name in messages}
+    check(wrong, {name: folder for name, (folder, _) in cases.items()})

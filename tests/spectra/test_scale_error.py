@@ -22,7 +22,7 @@ def _sloppy(cloud, rng):
 
 @pytest.mark.filterwarnings("ignore:bandwidth='median' gives:unaligned.errors.AccuracyWarning")
 def test_bound_covers_error_of_sampled_scale(few_pairs):
-    points = torus2(torus_angles(2000, rng=0))
+    points = torus2(torus_angles(800, rng=0))
     exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
     truth = ua.signature(points, n_eigenvalues=50, solver="exact", bandwidth=exact_scale)
     covered = []
@@ -45,7 +45,7 @@ def test_exact_scale_adds_nothing():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_median_in_a_gap_warns_and_bound_holds(few_pairs, seed):
-    points = np.random.default_rng(0).normal(size=(2000, 2))
+    points = np.random.default_rng(0).normal(size=(1000, 2))
     points[::2, 0] += 100.0
     exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
     truth = ua.signature(points, n_eigenvalues=20, solver="exact", bandwidth=exact_scale)
