@@ -25,6 +25,8 @@ def write_files(folder):
     np.save(folder / "cells.npy", rng.normal(size=(90, 5)))
     np.save(folder / "model.npy", rng.normal(size=(70, 3)))
     np.save(folder / "new.npy", rng.normal(size=(80, 4)))
+    np.save(folder / "before.npy", rng.normal(size=(160, 3)))
+    np.save(folder / "after.npy", rng.normal(size=(200, 6)))
     first, second = rng.normal(size=(60, 3)), rng.normal(size=(66, 7))
     np.savez(folder / "arrays.npz", first=first, second=second)
     digits = rng.uniform(size=(75, 6)).round(4)
@@ -33,6 +35,8 @@ def write_files(folder):
     values = rng.normal(size=(150, 3)) * (1 + days)[:, None]
     table = np.column_stack([days, values.round(5)])
     np.savetxt(folder / "table.csv", table, delimiter=",", header="day,x,y,z", comments="")
+    halves = np.column_stack([np.arange(300) % 2, rng.normal(size=(300, 3)).round(5)])
+    np.savetxt(folder / "halves.csv", halves, delimiter=",", header="half,x,y,z", comments="")
 
 
 def run(command):

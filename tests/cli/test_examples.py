@@ -33,7 +33,8 @@ def examples_of(command):
 
 def must_run(line):
     found = run(line.removeprefix("unaligned "))
-    assert found.exit_code == 0, (line, found.stderr, found.exception)
+    codes = (0, 3) if line.startswith("unaligned test ") else (0,)
+    assert found.exit_code in codes, (line, found.stderr, found.exception)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

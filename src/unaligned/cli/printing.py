@@ -25,22 +25,24 @@ _UNLIMITED = 100_000  # columns; output to a pipe or a file is neither cut nor w
 
 # Flags of the running command by the names of its options in Python.
 _FLAGS: ContextVar[Mapping[str, str]] = ContextVar("_FLAGS")
+# The warnings of the running command, as they were printed.
+_WARNINGS: ContextVar[list[str]] = ContextVar("_WARNINGS")
 
 
 @contextmanager
 def messages(parameters: Iterable[Any]) -> Iterator[None]:
     """Name the parameters of a command by their flags, and print each warning in one line."""
     flags = {own.name: own.opts[0] for own in parameters if own.param_type_name == "option"}
-    token = _FLAGS.set(flags)
+    token, printed = _FLAGS.set(flags), list[str]()
+    inner = _WARNINGS.set(printed)
     with warnings.catch_warnings():
         default = warnings.showwarning
-        printed = set()
 
         def show(message: Any, category: type[Warning], *details: Any, **more: Any) -> None:
             if not issubclass(category, UnalignedWarning):
                 default(message, category, *details, **more)
-            elif str(message) not in printed:
-                printed.add(str(message))
+            elif with_flags(message) not in printed:
+                printed.append(with_flags(message))
                 print_problem("Warning", message)
 
         warnings.showwarning = show
@@ -48,6 +50,12 @@ def messages(parameters: Iterable[Any]) -> Iterator[None]:
             yield
         finally:
             _FLAGS.reset(token)
+            _WARNINGS.reset(inner)
+
+
+def issued_warnings() -> list[str]:
+    """Return the warnings of the running command so far, for its JSON."""
+    return list(_WARNINGS.get([]))
 
 
 def with_flags(message: object) -> str:

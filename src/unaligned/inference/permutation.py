@@ -57,8 +57,8 @@ class PermutationTest:
         The distance between two samples of one dataset of this size, by sampling alone.
     block_size, n_blocks
         Rows per block, and the number of blocks of each dataset.
-    n_eigenvalues
-        K of the block signatures; None for other descriptors.
+    n_eigenvalues, gamma
+        K and γ of the block signatures; None for other descriptors.
     null
         The statistic under every permutation.
     is_exact
@@ -70,7 +70,7 @@ class PermutationTest:
         not quite independent.
     n_groups, n_pairs
         With `groups`: the number of groups of each dataset, and of those in both.
-    names, distance_name
+    names, n_samples, distance_name
         Of the datasets and the distance.
     """
 
@@ -81,6 +81,7 @@ class PermutationTest:
     block_size: int
     n_blocks: tuple[int, int]
     n_eigenvalues: int | None
+    gamma: float | None
     null: FloatArray = field(repr=False)
     is_exact: bool
     smallest_p_value: float
@@ -88,6 +89,7 @@ class PermutationTest:
     n_groups: tuple[int, int] | None = None
     n_pairs: int = 0
     names: tuple[str, str] = ("a", "b")
+    n_samples: tuple[int, int] = (0, 0)
     distance_name: str = "les"
 
     @property
@@ -209,16 +211,18 @@ def permutation_test(
     shuffles = np.random.default_rng([seed, *(int(d.fingerprint, 16) for d in datasets)])
     labels, is_exact = blocks.design.labellings(n_permutations, shuffles)
     counts = blocks.design.n_first, blocks.design.n_second
-    k = method.settings.n_eigenvalues if isinstance(method, SpectralDistance) else None
+    settings = method.settings if isinstance(method, SpectralDistance) else None
     return PermutationTest(
         **evaluate(squared, blocks.design, labels, is_exact=is_exact),
         block_size=blocks.size,
         n_blocks=(counts[0] * blocks.per_item, counts[1] * blocks.per_item),
-        n_eigenvalues=k,
+        n_eigenvalues=None if settings is None else settings.n_eigenvalues,
+        gamma=None if settings is None else float(settings.gamma),
         is_approximate=blocks.is_approximate,
         n_groups=None if groups is None else counts,
         n_pairs=len(blocks.design.pairs),
         names=(first, second),
+        n_samples=(datasets[0].n_samples, datasets[1].n_samples),
         distance_name=method.name,
     )
 
