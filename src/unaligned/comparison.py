@@ -1,7 +1,5 @@
 """The public functions signature(), distance() and compare()."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -170,16 +170,11 @@ def _keys(datasets: Sequence[Dataset]) -> list[Hashable]:
 
     All values are hashed only if shape and first row agree: it takes longer than some distances.
     """
-    in_memory = not any(dataset.is_lazy for dataset in datasets)
-    glimpses: list[Hashable] = [
-        (d.values.shape, (next(d.blocks(1)).astype(float) + 0.0).tobytes() if in_memory else None)
-        for d in datasets
-    ]
-    n_alike = Counter(glimpses)
-    return [
-        (dataset.fingerprint, dataset.preprocess) if n_alike[glimpse] > 1 else glimpse
-        for dataset, glimpse in zip(datasets, glimpses, strict=True)
-    ]
+    lazy = any(d.is_lazy for d in datasets)
+    firsts = [b"" if lazy else (next(d.blocks(1)).astype(float) + 0.0).tobytes() for d in datasets]
+    glimpses = [(d.values.shape, first) for d, first in zip(datasets, firsts, strict=True)]
+    n_alike, pairs = Counter(glimpses), zip(datasets, glimpses, strict=True)
+    return [(d.fingerprint, d.preprocess) if n_alike[g] > 1 else g for d, g in pairs]
 
 
 def describe_all(

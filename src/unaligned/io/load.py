@@ -154,14 +154,11 @@ def _places(place: Place) -> list[Place]:
     from .images import image_files  # here, so that comparing arrays imports no reader
     from .matrix_market import lists_beside
 
-    def is_readable(path: Path) -> bool:
-        return bool(known_suffix(path) or (path.is_dir() and image_files(path)))
-
     with reading(place.path, "a folder"):
         inside = sorted(place.path.iterdir(), key=lambda path: natural_key(path.name))
         lists = {other for path in inside for other in lists_beside(path)}
         inside = [path for path in inside if path not in lists and path.name[0] != "."]
-        readable = [path for path in inside if is_readable(path)]
+        readable = [p for p in inside if known_suffix(p) or (p.is_dir() and image_files(p))]
         if not readable and image_files(place.path):
             return [place]
         if not readable:

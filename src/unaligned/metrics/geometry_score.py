@@ -105,19 +105,16 @@ class GeometryScore(Distance):
         if not is_matrix and many and storage_for(n, None) == "dense":
             values, is_matrix = pairwise(values, values), True
         blocks = [draws[start : start + 25] for start in range(0, self.n_rounds, 25)]
-        jobs = min(self._jobs(n), len(blocks))
+        alone = current_process().name == "MainProcess" and current_thread() is main_thread()
+        wanted = -1 if alone and self.n_rounds * n >= _WORTH_PROCESSES else 1
+        wanted = wanted if self.processes is None else self.processes
+        jobs = 1 if wanted == 1 else min(resolve_jobs(wanted), len(blocks))
         engine = Threads(1) if jobs == 1 else Processes(jobs)
         shared = values, is_matrix, gamma, self.i_max
         sums = engine.map(_sum_of_living_times, blocks, shared=shared)
         # Summed in order, so that the value does not depend on the number of processes.
         total: FloatArray = np.sum(list(steps(sums, len(blocks), "counting holes")), axis=0)
         return total / self.n_rounds
-
-    def _jobs(self, n_samples: int) -> int:
-        if self.processes is not None:
-            return resolve_jobs(self.processes)
-        alone = current_process().name == "MainProcess" and current_thread() is main_thread()
-        return resolve_jobs(-1) if alone and self.n_rounds * n_samples >= _WORTH_PROCESSES else 1
 
     def to_arrays(self, descriptor: FloatArray) -> dict[str, npt.NDArray[Any]]:
         """Return the mean relative living times."""

@@ -66,9 +66,6 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         check_stop()
         return np.asarray(super().matmat(block))
 
-    def _matvec(self, vector: npt.NDArray[Any]) -> FloatArray:
-        return self._matmat(np.reshape(vector, (-1, 1)))[:, 0]
-
     def _adjoint(self) -> PSDOperator:
         return self
 

@@ -1,7 +1,5 @@
 """The solvers by name, and the one that chooses."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from importlib import import_module

@@ -1,7 +1,5 @@
 """From a dataset to its signature: operator, solver, spectrum, log(λ + γ)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
