@@ -13,9 +13,12 @@ from rich.console import Console
 from typer.main import get_command
 
 import unaligned as ua
-from unaligned.cli import reproduce
+from unaligned import defaults
+from unaligned.cli import options, reproduce
 from unaligned.errors import AccuracyWarning, FileError, NotApplicableError
 from unaligned.experiments import EXPERIMENTS
+from unaligned.operators.kernel import KERNELS
+from unaligned.spectra.auto import SOLVERS
 
 
 def run(*arguments):
@@ -236,6 +239,15 @@ def test_help_imports_nothing_heavy_and_prints_no_colour():
     assert found.stderr.strip() == "[]"
     assert "reproduce" in found.stdout
     assert "\x1b[3" not in found.stdout
+
+
+def test_help_names_every_choice_and_the_defaults(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = run("compare", "--help").output
+    for name in (*KERNELS, *SOLVERS, *defaults.BANDWIDTH_RULES, f"{defaults.GAMMA:g}"):
+        assert name in shown
+    assert tuple(KERNELS) == defaults.KERNELS
+    assert set(options.SOLVERS) == set(SOLVERS)
 
 
 def test_list_and_cache_info_import_nothing_heavy(files):
