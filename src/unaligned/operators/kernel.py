@@ -137,7 +137,7 @@ class Laplacian(Kernel):
         return np.exp(squared, out=squared)
 
 
-KERNELS: dict[str, type[Kernel]] = dict(zip(defaults.KERNELS, (Gaussian, Laplacian), strict=True))
+KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Gaussian, Laplacian)}
 
 
 @dataclass(frozen=True)

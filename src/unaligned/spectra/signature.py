@@ -82,7 +82,7 @@ class Recipe:
         return Recipe(**{**values, "preprocess": tuple(values["preprocess"])})
 
     def options(self, n_eigenvalues: int) -> dict[str, Any]:
-        """Return the options of `ua.signature` for this recipe, which describe it for people."""
+        """Return the options of `ua.signature` that give this recipe."""
         names = ["gamma", "solver", "tol", "robust"]
         if self.bandwidth != "none":
             names += ["kernel", "bandwidth", "bandwidth_factor", "n_neighbors"]
