@@ -170,11 +170,16 @@ def _keys(datasets: Sequence[Dataset]) -> list[Hashable]:
 
     All values are hashed only if shape and first row agree: it takes longer than some distances.
     """
-    lazy = any(d.is_lazy for d in datasets)
-    firsts = [b"" if lazy else (next(d.blocks(1)).astype(float) + 0.0).tobytes() for d in datasets]
-    glimpses = [(d.values.shape, first) for d, first in zip(datasets, firsts, strict=True)]
-    n_alike, pairs = Counter(glimpses), zip(datasets, glimpses, strict=True)
-    return [(d.fingerprint, d.preprocess) if n_alike[g] > 1 else g for d, g in pairs]
+
+    def glimpse(dataset: Dataset) -> Hashable:
+        first: Any = dataset.values[:1] if in_memory else np.empty(0)
+        first = first.toarray() if sparse.issparse(first) else first
+        return dataset.values.shape, (first.astype(float) + 0.0).tobytes()  # no -0.0
+
+    in_memory = not any(dataset.is_lazy for dataset in datasets)
+    pairs = [(dataset, glimpse(dataset)) for dataset in datasets]
+    n_alike = Counter(seen for _, seen in pairs)
+    return [(d.fingerprint, d.preprocess) if n_alike[seen] > 1 else seen for d, seen in pairs]
 
 
 def describe_all(
