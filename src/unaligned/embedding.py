@@ -166,7 +166,7 @@ def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pears
 
     Over all pairs i < j, of the distance and :math:`|v_i - v_j|`, such as the time between two
     samples in Section 5.2. Pairs that share a dataset are dependent, so the usual p-value of a
-    correlation does not apply.
+    correlation does not apply (see `inference.association.Correlation`).
     """
     numbers = _numbers(values, distances.shape[0])
     i, j = np.triu_indices(numbers.size, k=1)

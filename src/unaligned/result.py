@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from .inference.association import Correlation, GroupTest
+
 # Methods of a distance that give another number than its definition.
 _APPROXIMATIONS = ("low-rank", "sinkhorn", "sliced")
 Name: TypeAlias = str | float  # days and clusters too: names are kept as text
@@ -199,8 +201,19 @@ class Comparison:
             raise InputError("aggregate() needs references. Use compare(datasets, references).")
         return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
 
-    def correlate(self, values: Any, method: str = "pearson", *, aggregate: str = "mean") -> float:
+    def correlate(
+        self,
+        values: Any,
+        method: str = "pearson",
+        *,
+        aggregate: str = "mean",
+        n_permutations: int = 9999,
+        rng: RNGLike = None,
+    ) -> Correlation:
         """Return the correlation of distances with a value known of each dataset.
+
+        A float; its `p_value`, by permutations of the datasets (Mantel's test), is computed on
+        first use, from all permutations for up to 8 datasets.
 
         Within one collection: of the distances with the differences of the values, over all
         pairs (Section 5.2). Against references: of the aggregated distance to the references with
@@ -215,6 +228,8 @@ class Comparison:
             `"pearson"` or `"spearman"`.
         aggregate
             Against references: `"mean"`, `"min"` or `"max"` over them.
+        n_permutations, rng
+            Of the test.
 
         Examples
         --------
@@ -222,18 +237,78 @@ class Comparison:
         >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
         >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
         >>> rings = {n: np.c_[np.cos(angles), w * np.sin(angles)] for n, w in widths.items()}
-        >>> ua.compare(rings, n_eigenvalues=20).correlate(widths) > 0.9
-        True
+        >>> found = ua.compare(rings, n_eigenvalues=20).correlate(widths)
+        >>> found > 0.9, round(found.p_value, 3)
+        (True, 0.083)
         """
         # Upward, at call time only.
         from .embedding import AGGREGATORS, correlate, correlate_to_references
+        from .embedding import aggregate as aggregated
+        from .inference.association import Correlation
         from .tags import values_of
 
         _check.one_of("aggregate", aggregate, AGGREGATORS)
         numbers = values_of(values, self.names, self.metadata)
+        count = _check.positive_int("n_permutations", n_permutations)
         if self.is_square:
-            return correlate(self._square("correlate"), numbers, method)
-        return correlate_to_references(self.distances, numbers, aggregate, method)
+            distances = self._square("correlate")
+            value = correlate(distances, numbers, method)
+        else:
+            value = correlate_to_references(self.distances, numbers, aggregate, method)
+            distances = aggregated(self.distances, aggregate)
+        numbers, seed = np.asarray(numbers, dtype=np.float64), _check.root_seed(rng)
+        return Correlation(value, distances, numbers, method, count, seed)
+
+    def permanova(
+        self, groups: Any, *, n_permutations: int = 9999, rng: RNGLike = None
+    ) -> GroupTest:
+        """Test whether groups of datasets, such as conditions, differ (Anderson, 2001).
+
+        Parameters
+        ----------
+        groups
+            One label per dataset: a dict or Series by name, a sequence in the order of `names`,
+            or the name of a metadata entry.
+        n_permutations
+            Random permutations; all distinct ones where there are no more than that.
+        rng
+            Seed or generator.
+
+        Examples
+        --------
+        >>> import unaligned as ua
+        >>> rng = np.random.default_rng(0)
+        >>> clouds = [rng.normal(size=(99, 2 + i // 4)) for i in range(8)]
+        >>> test = ua.compare(clouds, n_eigenvalues=20).permanova(list("aaaabbbb"))
+        >>> test.p_value < 0.05, test.is_exact
+        (True, True)
+        """
+        return self._group_test("permanova", groups, n_permutations, rng)
+
+    def dispersion(
+        self, groups: Any, *, n_permutations: int = 9999, rng: RNGLike = None
+    ) -> GroupTest:
+        """Test whether groups of datasets have different spreads (PERMDISP, Anderson, 2006).
+
+        Parameters and result as of `permanova`, which also rejects where only spreads differ.
+        """
+        return self._group_test("permdisp", groups, n_permutations, rng)
+
+    def _group_test(self, test: str, groups: Any, n_permutations: int, rng: RNGLike) -> GroupTest:
+        from .inference import association  # upward, at call time only
+        from .tags import values_of
+
+        distances = self._square("dispersion" if test == "permdisp" else test)
+        labels = values_of(groups, self.names, self.metadata)
+        if isinstance(labels, str) or len(labels) != len(self.names):
+            raise InputError(
+                f"groups must have one label for each of the {len(self.names)} datasets; got "
+                f"{_check.shape_of(labels)}."
+            )
+        count = _check.positive_int("n_permutations", n_permutations)
+        generator = np.random.default_rng(_check.root_seed(rng))
+        found: GroupTest = getattr(association, test)(distances, labels, count, generator)
+        return found
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
         """Plot the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .._check import FloatArray
 from ..embedding import CORRELATIONS, correlate, symmetrised
 from ..errors import InputError
+from ..inference.association import Correlation
 from ..result import Comparison
 from ..spectra.signature import Signature
 from ..tags import Tag
@@ -24,13 +25,14 @@ class Groups(NamedTuple):
     silhouette: float
 
 
-class Correlation(NamedTuple):
-    """Correlation of distances with differences of a number."""
+class TagCorrelation(NamedTuple):
+    """Correlation of distances with differences of a number, and the p-value of Pearson's."""
 
     tag: str
     pearson: float
     spearman: float
     n_pairs: int
+    p_value: float
 
 
 class Map(NamedTuple):
@@ -144,7 +146,7 @@ class Content:
         return found
 
     @cached_property
-    def correlations(self) -> list[Correlation]:
+    def correlations(self) -> list[TagCorrelation]:
         """The correlation with each numeric tag that three or more datasets have."""
         if not self.comparison.is_square or not self.is_finite:
             return []
@@ -159,7 +161,9 @@ class Content:
             except InputError:
                 continue  # undefined: all numbers or all distances are equal
             n_pairs = len(known) * (len(known) - 1) // 2
-            found.append(Correlation(tag.name, pearson, spearman, n_pairs))
+            numbers = np.array(values)
+            p_value = Correlation(pearson, block, numbers, "pearson", 9999, 0).p_value
+            found.append(TagCorrelation(tag.name, pearson, spearman, n_pairs, p_value))
         return found
 
     @cached_property

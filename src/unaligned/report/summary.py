@@ -53,7 +53,8 @@ def findings(content: Content) -> list[str]:
         values = f"{found.pearson:.2f} (Pearson; {found.spearman:.2f} by rank)"
         sentences.append(
             f"Distances and differences of {name(found.tag)} correlate at "
-            f"{values.replace('-', _MINUS)} over {found.n_pairs} pairs."
+            f"{values.replace('-', _MINUS)} over {found.n_pairs} pairs (p = "
+            f"{found.p_value:.2g} by permutations)."
         )
     return sentences
 

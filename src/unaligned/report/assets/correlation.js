@@ -89,11 +89,11 @@ function drawCorrelation() {
   }
   new Scatter();
   const tell = () => {
-    const { pearson, spearman, n_pairs: count } = found[state.tag];
+    const { pearson, spearman, n_pairs: count, p_value: p } = found[state.tag];
     const numbers = `Pearson ${pearson.toFixed(2)}, Spearman ${spearman.toFixed(2)}`;
     byId("correlation-caption").textContent =
-      `${numbers.replaceAll("-", "−")} over ${count} pairs. Pairs share datasets, so they are ` +
-      "not independent: the correlation measures agreement and has no p-value.";
+      `${numbers.replaceAll("-", "−")} over ${count} pairs; p = ${p.toPrecision(2)} by ` +
+      "permutations of the datasets (Mantel test of Pearson's correlation, two-sided).";
   };
   tell();
   listen(["tag"], tell);
