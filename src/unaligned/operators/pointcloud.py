@@ -13,7 +13,7 @@ from scipy import linalg, sparse
 from .._check import FloatArray, IndexArray
 from ..engine.threads import Workers
 from ..errors import DegenerateDataError
-from ..rows.source import dense
+from ..rows.source import centre_of, dense
 from .kernel import Kernel, loops_for
 
 Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix
@@ -283,7 +283,8 @@ class PointCloud:
         self._centre = np.zeros(self.n_features)
         stored = np.bincount(values.indices, minlength=self.n_features)
         full = np.flatnonzero(2 * stored > self.n_samples)  # centred, at most twice as many
-        self._centre[full] = np.median(_some(values)[:, full].toarray(), axis=0)
+        peaks = np.abs(values[:, full]).max(axis=0).toarray().ravel() if full.size else 0.0
+        self._centre[full] = centre_of(_some(values)[:, full].toarray(), peaks)
         if self._stays_sparse and full.size:
             ones = sparse.csr_array(np.ones((self.n_samples, 1)))
             values = values - ones @ sparse.csr_array(self._centre[None])
@@ -298,16 +299,16 @@ def _some(points: Any) -> Any:
 
 
 def around_median(points: FloatArray) -> FloatArray:
-    """Return float64 points minus the median of some hundred rows.
+    """Return float64 points minus the median of some hundred rows (see `centre_of`).
 
-    Unlike the mean, the median lies among the points when some are far away, so subtracting it
-    causes no rounding. Raises if squares overflow or underflow.
+    Raises if squares overflow or underflow.
     """
     values = np.array(points, dtype=np.float64, order="C")
     if values.size == 0:
         return values
-    require_representable(float(np.abs(values).max()), smallest=0.0)
-    values -= np.median(_some(values), axis=0)
+    peaks = np.abs(values).max(axis=0)
+    require_representable(float(peaks.max()), smallest=0.0)
+    values -= centre_of(_some(values), peaks)
     require_representable(float(np.abs(values).max()))
     return values
 

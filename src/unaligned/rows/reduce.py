@@ -17,7 +17,7 @@ from .._check import FloatArray
 from ..engine import Engine, Threads, limited_blas
 from ..engine.threads import Workers
 from ..errors import InputError
-from .source import SAME_ROWS, TILE_ROWS, Chunk, RowSource
+from .source import SAME_ROWS, TILE_ROWS, Chunk, RowSource, centre_of
 from .transforms import MappedRows
 
 Sum = TypeVar("Sum")
@@ -32,8 +32,7 @@ class RowPasses:
     tiles shared out. On an engine elsewhere each chunk is a job: it is read there if possible,
     else sent; the shared value is sent once to each worker, and only sums come back. A pass
     raises if the rows are not those of the first one: if they contain NaN, or the means of their
-    columns differ. The median of some rows is subtracted: beside rows far away the mean is far
-    from all of them, and subtracting it would round.
+    columns differ. The median of some rows is subtracted (see `centre_of`).
     """
 
     def __init__(self, source: RowSource, engine: Engine | None = None) -> None:
@@ -50,8 +49,7 @@ class RowPasses:
     def centre(self) -> FloatArray:
         """What is subtracted from all rows, (d,)."""
         some = np.linspace(0, self.source.n_rows - 1, 100).astype(np.int64)
-        centre: FloatArray = np.median(self.source.take(some), axis=0)
-        return centre
+        return centre_of(self.source.take(some), self.peak)
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield all rows, block by block."""
@@ -63,7 +61,7 @@ class RowPasses:
         taken = self.source.take(rows)
         _require_finite(taken.sum(axis=0), repr(self.source))
         if "centre" not in vars(self) and len(taken) >= 100:  # no need to read others
-            self.centre = np.median(taken[:100], axis=0)
+            self.centre = centre_of(taken[:100], self.peak)
         return taken - self.centre
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
