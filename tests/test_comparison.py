@@ -52,7 +52,11 @@ WRONG = [
     ({"gamma": -1e-8}, InputError, r"gamma=-1e-08 must be at least 0"),
     ({"gamma": np.inf}, InputError, r"gamma=inf must be finite"),
     ({"gamma": True}, InputTypeError, r"gamma=True must be a number, not bool"),
-    ({"gamma": "small"}, InputError, r"gamma='small' is not known. Choose one of: auto, cutoff"),
+    (
+        {"gamma": "small"},
+        InputError,
+        r"gamma='small' is not known. Choose one of: auto, cutoff, or a number",
+    ),
     ({"gamma": 1j}, InputTypeError, r"gamma=1j must be a number, not complex"),
     ({"gamma": None}, InputTypeError, r"gamma=None must be a number"),
     ({"tol": 0.0}, InputError, r"tol=0.0 must be above 0"),

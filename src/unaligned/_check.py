@@ -65,7 +65,12 @@ def flag(name: str, value: object) -> bool:
 
 
 def one_of(
-    name: str, value: object, allowed: Iterable[str], also: Mapping[str, str] | None = None
+    name: str,
+    value: object,
+    allowed: Iterable[str],
+    also: Mapping[str, str] | None = None,
+    *,
+    or_number: bool = False,
 ) -> str:
     """Return `value` if it is one of `allowed`, else suggest the nearest choice.
 
@@ -76,7 +81,7 @@ def one_of(
         return value
     raise InputError(
         f"{name}={value!r} is not known.{did_you_mean(value, choices, also)} "
-        f"Choose one of: {', '.join(choices)}."
+        f"Choose one of: {', '.join(choices)}{', or a number' if or_number else ''}."
     )
 
 

@@ -16,10 +16,11 @@ The tree::
     └── MissingExtraError (ImportError)  a missing optional package
 
     UnalignedWarning (UserWarning)
-    ├── DataWarning                      dropped rows, or suspicious values
+    ├── DataWarning                      suspicious values
+    │   └── MissingDataWarning           dropped rows
     ├── SampleSizeWarning                sample sizes that bias LES
     ├── AccuracyWarning                  `tol` was not reached
-    └── IndefiniteWarning                an affinity that is not positive semi-definite
+    └── IndefiniteWarning                a matrix that is not positive semi-definite
 
 Every message names the argument, what arrived, the rule and the remedy. Warnings point at the
 nearest line outside this package (`warn`).
@@ -42,6 +43,7 @@ __all__ = [
     "IndefiniteWarning",
     "InputError",
     "InputTypeError",
+    "MissingDataWarning",
     "MissingExtraError",
     "NotApplicableError",
     "NumericalError",
@@ -133,7 +135,11 @@ class UnalignedWarning(UserWarning):
 
 
 class DataWarning(UnalignedWarning):
-    """Rows were dropped, or values look like another kind of data."""
+    """Values look like another kind of data, or rows were dropped."""
+
+
+class MissingDataWarning(DataWarning):
+    """Rows with NaN or infinity were dropped."""
 
 
 class SampleSizeWarning(UnalignedWarning):
@@ -145,7 +151,7 @@ class AccuracyWarning(UnalignedWarning):
 
 
 class IndefiniteWarning(UnalignedWarning):
-    """The affinity is not positive semi-definite."""
+    """The matrix is not positive semi-definite."""
 
 
 Note: TypeAlias = tuple[str, type[UnalignedWarning]]

@@ -11,7 +11,7 @@ import typer
 
 from .._format import amount, duration
 from ..defaults import GAMMA, N_EIGENVALUES
-from ..errors import DataWarning, UnalignedError, UnalignedWarning
+from ..errors import MissingDataWarning, UnalignedError, UnalignedWarning
 from .app import command, exit_code
 from .options import AsJSON, FileOptions, Files, SignatureOptions
 from .printing import print_json, print_problem, print_table, stdout, table, with_flags
@@ -41,7 +41,7 @@ def info(
         codes.append(exit_code(error))
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*: dropped ", DataWarning)  # the table has the count
+        warnings.simplefilter("ignore", MissingDataWarning)  # the table has the count
         reading = replace(reading, nan_policy="omit")
         datasets = reading.load(files, short=True, on_error=on_error)
     found = [dataset_info(item, signature.given()) for item in datasets.values()]

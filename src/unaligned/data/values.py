@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._check import FloatArray, IndexArray, require_numeric, shape_of
-from ..errors import DataWarning, InputError, InputTypeError, counted, warn
+from ..errors import InputError, InputTypeError, MissingDataWarning, counted, warn
 from ..rows.files import as_source, reject_anndata
 from ..rows.source import ArrayRows, RowSource
 from ..rows.transforms import choose_rows
@@ -245,7 +245,7 @@ def drop_missing(values: Values, kind: str, label: str, nan_policy: str) -> tupl
             f"{label} has NaN or infinite values in every row, so nan_policy='omit' "
             "leaves no rows. Drop the columns that have no values."
         )
-    warn(f"{label}: dropped {bad.size} of {n_rows} rows with NaN or infinity.", DataWarning)
+    warn(f"{label}: dropped {bad.size} of {n_rows} rows with NaN or infinity.", MissingDataWarning)
     mask = np.ones(n_rows, dtype=bool)
     mask[bad] = False
     return choose_rows(values, mask), bad.size

@@ -175,7 +175,7 @@ class KernelSettings:
 
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str):
-            _check.one_of("bandwidth", self.bandwidth, defaults.BANDWIDTH_RULES)
+            _check.one_of("bandwidth", self.bandwidth, defaults.BANDWIDTH_RULES, or_number=True)
         else:
             _check.real_number("bandwidth", self.bandwidth, minimum=0.0, strict=True)
         _check.real_number("bandwidth_factor", self.bandwidth_factor, minimum=0.0, strict=True)

@@ -109,10 +109,13 @@ class PointCloud:
         if sparse.issparse(points) and 8 * self.n_samples * self.n_features <= FILLED_BYTES:
             points = dense(points)
         self.is_sparse = bool(sparse.issparse(points))
+        self._given = points
         self.values: Any = (
             self._centred_sparse(points) if self.is_sparse else around_median(points)
         )
-        self.by_differences = not self.is_sparse and few_features(self.n_features)
+        self.by_differences = False
+        if not self.is_sparse and few_features(self.n_features):
+            self._use_differences()
 
     def keep_digits(self, scale: float) -> None:
         """Switch to differences where products are too imprecise for a kernel of this σ².
@@ -124,7 +127,12 @@ class PointCloud:
         """
         limit = 2.0**20 if self.is_sparse else CANCELLING
         if not self.by_differences and float(self.norms.max()) > limit * scale:
-            self.by_differences, self._stays_sparse = True, False
+            self._use_differences()
+
+    def _use_differences(self) -> None:
+        self.by_differences, self._stays_sparse = True, False
+        if not self.is_sparse:  # as given: centring rounds
+            self.values = np.array(self._given, dtype=np.float64, order="C")
 
     def entry_error(self, scale: float) -> float:
         """Bound the relative error of affinities from cancellation: 4 eps max ‖x‖² / σ².
@@ -155,7 +163,8 @@ class PointCloud:
     def mean_squared_distance(self) -> float:
         """Return the mean over the whole N×N matrix, 2 Σ‖xᵢ - x̄‖² / N, in O(N d)."""
         if not self.is_sparse:
-            mean = self.values.mean(axis=0)
+            first = self.values[0]
+            mean = first + (self.values - first).mean(axis=0)  # exact where all points are equal
             parts = [squared_norms(self.values[part] - mean).sum() for part in self.slices()]
             return 2.0 * float(np.sum(parts)) / self.n_samples
         # The stored entries, then the zeros of every column.
@@ -263,7 +272,7 @@ class PointCloud:
         return lambda part: None
 
     def dense_rows(self, rows: Rows) -> FloatArray:
-        """Return these rows, dense and centred."""
+        """Return these rows, dense."""
         taken = self.values[rows]
         if self.is_sparse:
             taken = taken.toarray()

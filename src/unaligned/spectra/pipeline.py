@@ -43,7 +43,7 @@ class SignatureSettings:
         k = _check.optional_int("n_eigenvalues", self.n_eigenvalues)
         object.__setattr__(self, "n_eigenvalues", k)
         if isinstance(self.gamma, str):
-            _check.one_of("gamma", self.gamma, GAMMA_RULES)
+            _check.one_of("gamma", self.gamma, GAMMA_RULES, or_number=True)
         else:
             gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
             object.__setattr__(self, "gamma", gamma)
@@ -202,7 +202,7 @@ def warn_if_indefinite(negative: float, label: str) -> None:
     if negative > 1e-10:
         share = f"{negative:.1%}" if negative >= 1e-3 else f"{100.0 * negative:.1g}%"
         warn(
-            f"{label}: the affinity is not positive semi-definite; {share} of the "
+            f"{label}: the matrix is not positive semi-definite; {share} of the "
             "spectrum's mass is negative and clipped to 0. Use a Euclidean metric without "
             "n_neighbors to avoid this.",
             IndefiniteWarning,
