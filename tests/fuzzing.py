@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from sample_files import LABELLED, SOUND, image_folder, zarr_folder
+from sample_files import LABELLED, VALID, image_folder, zarr_folder
 
-FILES = {**SOUND, **LABELLED}
+FILES = {**VALID, **LABELLED}
 FOLDERS = {
     "points.zarr": zarr_folder,
     "old.zarr": lambda path: zarr_folder(path, version=2),

@@ -21,7 +21,7 @@ import pytest
 
 from sample_files import (
     POINTS,
-    SOUND,
+    VALID,
     feather,
     h5ad,
     hdf5,
@@ -98,7 +98,7 @@ def text(*lines):
 
 def half(name):
     def build(path):
-        data = SOUND[name]()
+        data = VALID[name]()
         middle = len(data) // 2
         if name.endswith((".csv", ".tsv")):  # within a row: a truncated number is a number too
             middle = max(data.rindex(mark, 0, middle) for mark in (b",", b"\t") if mark in data)
@@ -138,7 +138,7 @@ def listening(path):
 def forbidden(path):
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         pytest.skip("root may read everything")
-    path.write_bytes(SOUND["points.npy"]())
+    path.write_bytes(VALID["points.npy"]())
     path.chmod(0)
 
 
@@ -295,12 +295,12 @@ _WRONG = b"This is a letter, not data.\nIt has two lines.\n"
 
 CASES = {
     # Every format: empty, truncated, of other content.
-    **{f"zero.{name.partition('.')[2]}": lambda path: b"" for name in SOUND},
-    **{f"half.{name.partition('.')[2]}": half(name) for name in SOUND if ".obj" not in name},
-    **{f"letter.{name.partition('.')[2]}": lambda path: _WRONG for name in SOUND},
+    **{f"zero.{name.partition('.')[2]}": lambda path: b"" for name in VALID},
+    **{f"half.{name.partition('.')[2]}": half(name) for name in VALID if ".obj" not in name},
+    **{f"letter.{name.partition('.')[2]}": lambda path: _WRONG for name in VALID},
     **{
         f"noise.{name.partition('.')[2]}": lambda path: np.random.default_rng(1).bytes(5000)
-        for name in SOUND
+        for name in VALID
     },
     # Not plain files.
     "loop.npy": loop,
@@ -469,7 +469,7 @@ CASES = {
         text("%%MatrixMarket matrix coordinate real general", "3 3 2", "1 1 1.0", "2 2 7.5E-")[:-1]
         + b"\n9"
     ),
-    "nul.mtx": lambda path: SOUND["points.mtx"]().replace(b" ", b"\0", 9),
+    "nul.mtx": lambda path: VALID["points.mtx"]().replace(b" ", b"\0", 9),
     "word.mtx": lambda path: text(
         "%%MatrixMarket matrix coordinate real general", "3 3 1", "1 1 one"
     ),

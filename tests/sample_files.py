@@ -175,7 +175,7 @@ def image_folder(path, count=4, size=(5, 4)):
 
 
 # A valid file of each suffix.
-SOUND = {
+VALID = {
     "points.npy": lambda: npy(POINTS),
     "points.npz": lambda: npz(x=POINTS),
     "points.csv": csv,

@@ -144,9 +144,9 @@ def test_full_disk_warns_and_keeps_the_result(tmp_path, monkeypatch):
         raise FileError(f"Cannot write {path}: No space left on device.") from cause
 
     monkeypatch.setattr(ua.Signature, "save", full)
-    with pytest.warns(UnalignedWarning, match="Not kept in the cache .*: No space left") as told:
+    with pytest.warns(UnalignedWarning, match="Not kept in the cache .*: No space left") as caught:
         result = compared(tmp_path)
-    assert len({str(warning.message) for warning in told}) == 1, "shown once, not for each"
+    assert len({str(warning.message) for warning in caught}) == 1, "shown once, not for each"
     assert np.array_equal(result.distances, ua.compare(clouds(), n_eigenvalues=9).distances)
 
 

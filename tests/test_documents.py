@@ -1,4 +1,4 @@
-"""README and docs tell the truth: every Python example in them runs."""
+"""Every Python example in README, docs and examples runs."""
 
 from __future__ import annotations
 

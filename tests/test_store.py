@@ -116,7 +116,7 @@ def test_another_signature_of_the_same_name_needs_replace(store):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"gamma": 1e-5}, "gamma: 1e-05, here 1e-08"),
         ({"n_eigenvalues": 9}, "n_eigenvalues: 9, here 12"),
@@ -124,13 +124,13 @@ def test_another_signature_of_the_same_name_needs_replace(store):
         ({"preprocess": ["standardize"]}, r"preprocess: \('standardize',\), here \(\)"),
     ],
 )
-def test_another_recipe_is_an_error_that_names_the_difference(store, options, told):
+def test_another_recipe_is_an_error_that_names_the_difference(store, options, message):
     odd = described(9, **options)
     with pytest.raises(
-        RecipeMismatchError, match=f"'cloud 9' cannot be added to this store.*{told}"
+        RecipeMismatchError, match=f"'cloud 9' cannot be added to this store.*{message}"
     ):
         store.add(odd)
-    with pytest.raises(RecipeMismatchError, match=f"does not fit the store.*{told}"):
+    with pytest.raises(RecipeMismatchError, match=f"does not fit the store.*{message}"):
         store.nearest(odd)
     assert len(store) == 6
 
@@ -271,8 +271,8 @@ def test_invalid_subsample_sizes_are_errors(store):
 
 
 def test_too_few_rows_for_the_store_are_an_error(store):
-    told = r"have K=12, which needs 12 rows; dataset 'new data' has 10\. .*describe -K 10"
-    with pytest.raises(InputError, match=told):
+    message = r"have K=12, which needs 12 rows; dataset 'new data' has 10\. .*describe -K 10"
+    with pytest.raises(InputError, match=message):
         store.nearest(cloud(3, n_samples=10))
 
 
@@ -344,12 +344,12 @@ def test_other_files_are_errors_and_not_changed(tmp_path):
     db.close()
     text = tmp_path / "text.db"
     text.write_text("name,value\n" * 100)
-    for path, told in (
+    for path, message in (
         (other, "database of another program"),
         (text, "not a store of signatures"),
     ):
         before = path.read_bytes()
-        with pytest.raises(FileError, match=told):
+        with pytest.raises(FileError, match=message):
             ua.Store(path)
         assert path.read_bytes() == before
     with pytest.raises(FileError, match="cannot be opened"):

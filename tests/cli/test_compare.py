@@ -55,9 +55,9 @@ def test_a_table_too_wide_for_the_terminal_shows_the_nearest(monkeypatch):
 def test_columns_in_another_order_are_an_error_that_names_the_flag(files):
     (files / "first.csv").write_text("x,y\n1,2\n3,4\n5,7\n")
     (files / "second.csv").write_text("y,x\n2,1\n4,3\n7,5\n")
-    told = fails("compare first.csv second.csv --distance mmd", code=1)
-    assert "dataset 'first' has 'x' as column 0 where dataset 'second' has 'y'" in told
-    assert "into one order, as --columns does where a table is read from a file" in told
+    message = fails("compare first.csv second.csv --distance mmd", code=1)
+    assert "dataset 'first' has 'x' as column 0 where dataset 'second' has 'y'" in message
+    assert "into one order, as --columns does where a table is read from a file" in message
     found = parsed("compare first.csv second.csv --distance mmd --columns x,y")
     assert np.max(found["results"]["mmd"]["distances"]) == 0
     done("compare first.csv second.csv -K 2")  # which needs no shared features
@@ -82,14 +82,14 @@ def test_names_contain_the_file_if_there_are_several():
     assert parsed("compare arrays.npz new.npy")["names"] == [*whole, "new"]
     found = parsed("compare arrays.npz --against new.npy")
     assert (found["names"], found["reference_names"]) == (whole, ["new"])
-    assert [look["name"] for look in parsed("info table.csv --group-by day")] == ["0", "1", "2"]
+    assert [shown["name"] for shown in parsed("info table.csv --group-by day")] == ["0", "1", "2"]
 
 
 def test_unwritable_folder_is_an_error_before_anything_is_computed(files, monkeypatch):
     monkeypatch.setattr("unaligned.cli.options.os.access", lambda path, mode: False)
     for option in ("--out d.csv", "--plot d.png", "--report d.html"):
-        told = fails(f"compare cells.npy model.npy {option}")
-        assert "the folder '.' does not exist or is not writable" in told
+        message = fails(f"compare cells.npy model.npy {option}")
+        assert "the folder '.' does not exist or is not writable" in message
     assert not (files / "cache").exists(), "nothing was computed"
 
 
@@ -141,7 +141,7 @@ def test_all_outputs_are_written(files):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("compare cells.npy nothing.npy", "Cannot read 'nothing.npy'"),
         ("compare cells.npy", "nothing to compare it with"),
@@ -168,11 +168,11 @@ def test_all_outputs_are_written(files):
         ("compare cells.npy model.npy --jobs 0", "--jobs 0 must not be zero"),
     ],
 )
-def test_bad_input_is_one_message_and_exit_code_2(files, command, told):
+def test_bad_input_is_one_message_and_exit_code_2(files, command, expected):
     (files / "folder.csv").mkdir()
     before = sorted(files.iterdir())
     message = fails(command)
-    assert told in message
+    assert expected in message
     assert message.count("\n") == 1
     assert [path for path in sorted(files.iterdir()) if path.name != "cache"] == before
 
@@ -195,8 +195,8 @@ def test_glob_patterns_are_expanded(files):
     assert parsed("compare 'months/m*.npy'")["names"] == ["m1", "m2", "m10"]
     found = parsed("compare 'm[1].npy' --against 'months/m?.npy'")
     assert (found["names"], found["reference_names"]) == (["m[1]"], ["m1", "m2"])
-    told = fails("compare 'months/*.csv'")
-    assert "No file matches 'months/*.csv'. Give 'months' to read all" in told
+    message = fails("compare 'months/*.csv'")
+    assert "No file matches 'months/*.csv'. Give 'months' to read all" in message
     assert "No file matches 'mnths/*.npy'" in fails("info 'mnths/*.npy'")
     assert "'months/m1.npy' is given twice" in fails("compare months/m1.npy 'months/*.npy'")
 
@@ -219,7 +219,7 @@ def test_report_has_title_and_tags(files):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ("--title Days", "--title needs a report: add --report report.html."),
         ("--tag hour=1,2,3", "--tag needs a report"),
@@ -233,12 +233,12 @@ def test_report_has_title_and_tags(files):
         ("--report p.html --tags typo.csv", "names 'O', which is not in the comparison"),
     ],
 )
-def test_invalid_tags_are_errors_before_anything_is_computed(files, given, told):
+def test_invalid_tags_are_errors_before_anything_is_computed(files, given, expected):
     (files / "twice.csv").write_text("name,hour\n1,2\n1,3\n")
     (files / "bare.csv").write_text("name\n1\n2\n")
     (files / "uneven.csv").write_text("name,hour\n1,2\n2,3,4\n")
     (files / "typo.csv").write_text("name,hour\nO,0\n1,24\n2,48\n")
-    assert told in fails(f"compare table.csv --group-by day {given}")
+    assert expected in fails(f"compare table.csv --group-by day {given}")
     assert not (files / "cache").exists(), "nothing was computed"
 
 
@@ -335,30 +335,30 @@ def test_info_says_shape_type_missing_values_and_duplicates(files):
     values[3, 1] = np.nan
     values[10] = values[11]
     np.save("flawed.npy", values.astype(np.float32))
-    look = parsed("info flawed.npy")[0]
-    assert (look["name"], look["n_samples"], look["n_features"]) == ("flawed", 90, 5)
-    assert (look["dtype"], look["rows_with_nan"], look["duplicate_rows"]) == ("float32", 1, 1)
-    assert look["problem"] is None
-    assert 1 <= look["n_eigenvalues"] <= 89
-    assert 0 < look["gamma"] < 1
+    shown = parsed("info flawed.npy")[0]
+    assert (shown["name"], shown["n_samples"], shown["n_features"]) == ("flawed", 90, 5)
+    assert (shown["dtype"], shown["rows_with_nan"], shown["duplicate_rows"]) == ("float32", 1, 1)
+    assert shown["problem"] is None
+    assert 1 <= shown["n_eigenvalues"] <= 89
+    assert 0 < shown["gamma"] < 1
 
 
 def test_info_estimates_time_and_memory():
-    look = parsed("info cells.npy")[0]
+    shown = parsed("info cells.npy")[0]
     estimate = ua.estimate(ua.load("cells.npy"))
-    assert look["solver"] == estimate.solver
-    assert look["memory_bytes"] == estimate.memory_bytes
-    assert look["seconds"] > 0
+    assert shown["solver"] == estimate.solver
+    assert shown["memory_bytes"] == estimate.memory_bytes
+    assert shown["seconds"] > 0
 
 
 def test_info_of_degenerate_data_names_the_problem():
     np.save("flat.npy", np.ones((30, 2)))
     found = run("info flat.npy cells.npy --json")
     assert found.exit_code == 2
-    looks = json.loads(found.stdout)
-    assert "flat" in looks[0]["problem"]
-    assert looks[0]["duplicate_rows"] == 29
-    assert looks[1]["problem"] is None
+    shown = json.loads(found.stdout)
+    assert "flat" in shown[0]["problem"]
+    assert shown[0]["duplicate_rows"] == 29
+    assert shown[1]["problem"] is None
     printed = run("info flat.npy cells.npy").stdout
     assert "flat: " in printed
     assert "cells" in printed
@@ -368,7 +368,7 @@ def test_info_shows_other_files_if_one_cannot_be_read(files):
     (files / "header.csv").write_text("a,b\n")
     found = run("info header.csv cells.npy nothing.npy model.npy --json")
     assert found.exit_code == 2
-    assert [look["name"] for look in json.loads(found.stdout)] == ["cells", "model"]
+    assert [shown["name"] for shown in json.loads(found.stdout)] == ["cells", "model"]
     assert [line[:7] for line in found.stderr.splitlines()] == ["Error: "] * 2
     assert "'header.csv': The file has a header and no rows. If" in found.stderr
     assert "--no-header" in found.stderr
@@ -393,6 +393,6 @@ def test_info_on_a_narrow_terminal_prints_a_line_per_cell(monkeypatch):
 def test_info_of_many_rows_uses_a_sample(files):
     rng = np.random.default_rng(0)
     np.save("long.npy", rng.normal(size=(2500, 2)))
-    look = parsed("info long.npy -K 20")[0]
-    assert look["n_samples"] == 2500
-    assert look["problem"] is None
+    shown = parsed("info long.npy -K 20")[0]
+    assert shown["n_samples"] == 2500
+    assert shown["problem"] is None

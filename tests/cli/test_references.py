@@ -76,7 +76,7 @@ def test_other_data_of_the_same_name_needs_replace(store):
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         (
             "describe new.npy --store refs.db --gamma 1e-5",
@@ -120,12 +120,12 @@ def test_other_data_of_the_same_name_needs_replace(store):
         ),
     ],
 )
-def test_bad_input_is_one_message_and_exit_code_2(store, files, command, told):
+def test_bad_input_is_one_message_and_exit_code_2(store, files, command, expected):
     (files / "folder").mkdir()
     np.save("few.npy", np.load("cells.npy")[:30])
     before = sorted(path.name for path in files.iterdir())
     message = fails(command)
-    assert told in message
+    assert expected in message
     assert message.count("\n") == 1
     assert sorted(path.name for path in files.iterdir()) == before
     assert len(store) == 3
@@ -206,11 +206,12 @@ def test_dropped_columns_are_always_reported(files):
     describe = run("describe first.csv second.csv third.csv --store s.db -K 20 --drop-non-numeric")
     assert describe.stderr == "Warning: Dropped columns without numbers: 'when', 'site'.\n"
     for options in ("", " --drop-non-numeric"):
-        told = fails(f"nearest slip.csv --store s.db{options}")
+        message = fails(f"nearest slip.csv --store s.db{options}")
         assert (
-            "'slip.csv': Column 'temp' has numbers in 59 of 60 cells, and 'ERROR' in row" in told
+            "'slip.csv': Column 'temp' has numbers in 59 of 60 cells, and 'ERROR' in row"
+            in message
         )
-        assert "pass --nan-policy 'omit'; or choose --columns." in told
+        assert "pass --nan-policy 'omit'; or choose --columns." in message
     lost = run("nearest new.csv --store s.db --columns hum,co,o3")
     assert "'new' has 3 columns, and all 3 references have 4." in lost.stderr
     assert run("nearest new.csv --store s.db --columns temp,hum,co,o3").stderr == ""
@@ -242,9 +243,9 @@ def test_ctrl_c_message_says_that_stored_signatures_are_kept(files):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
-    told = (files / "out.err").read_text()
-    assert "Stored signatures are kept: run the same command to continue." in told
-    assert "Traceback" not in told
+    message = (files / "out.err").read_text()
+    assert "Stored signatures are kept: run the same command to continue." in message
+    assert "Traceback" not in message
     assert set(reported(files / "out")) <= set(ua.Store("refs.db").names())
 
 
@@ -276,9 +277,9 @@ def killed_and_completed(folder, n_files, rng):
     for writer in writers:
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
-    said = {name for out in outs for name in reported(out)}
+    stored = {name for out in outs for name in reported(out)}
     store = ua.Store(path)
-    assert said <= set(store.names())
+    assert stored <= set(store.names())
     for name in store:
         assert store.get(name).n_eigenvalues == 20
     with sqlite3.connect(path) as db:
@@ -286,7 +287,7 @@ def killed_and_completed(folder, n_files, rng):
     db.close()
     done(f"describe {' '.join(names)} --store {path}")
     assert sorted(store.names()) == sorted(name[:-4] for name in names)
-    return len(said)
+    return len(stored)
 
 
 @pytest.mark.parametrize(

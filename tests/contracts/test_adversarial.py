@@ -149,8 +149,8 @@ def test_bounds_hold_against_long_double(batch):
         if found.bound_kind in BOUNDS:
             truth = long_eigenvalues(operator_of(values, kind))
             missed = error_beyond_bound(found, truth)
-            told = f"{missed:.2g} beyond the {found.bound_kind} bound"
-            assert missed <= 0, f"{what}, {options}: {told}"
+            excess = f"{missed:.2g} beyond the {found.bound_kind} bound"
+            assert missed <= 0, f"{what}, {options}: {excess}"
 
 
 def forms_of(points, rng):

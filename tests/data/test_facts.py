@@ -10,7 +10,7 @@ import pytest
 from scipy import io, sparse
 
 import unaligned as ua
-from sample_files import COLUMNS, POINTS, SOUND, annotated
+from sample_files import COLUMNS, POINTS, VALID, annotated
 from unaligned.data.facts import column_names
 from unaligned.errors import DataWarning, NotApplicableError
 
@@ -110,12 +110,12 @@ def test_repeated_names_are_compared_in_order(name, tmp_path):
         ua.distance(one, other, "mmd")
 
 
-NAMELESS = [name for name in SOUND if not re.search(r"csv|tsv|parquet|feather|h5ad", name)]
+NAMELESS = [name for name in VALID if not re.search(r"csv|tsv|parquet|feather|h5ad", name)]
 
 
 @pytest.mark.parametrize("name", NAMELESS)
 def test_formats_without_names_have_none(name, tmp_path):
-    (tmp_path / name).write_bytes(SOUND[name]())
+    (tmp_path / name).write_bytes(VALID[name]())
     assert ua.load(tmp_path / name).feature_names is None
 
 

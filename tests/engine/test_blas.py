@@ -185,21 +185,21 @@ def most_threads(*_):
 
 
 def test_processes_share_blas_threads_for_any_number_of_jobs():
-    told = in_a_process_of_two_cores(
+    printed = in_a_process_of_two_cores(
         "for n_jobs in (2, 1, 2):\n"
         "    found = Processes(n_jobs).map(most_threads, range(4))\n"
         "    print(sorted({number for numbers in found for number in numbers}))\n"
     )
     most = min(2, os.cpu_count() or 1)  # OpenBLAS begins with no more threads than cores
-    assert told == ["[1]", f"[{most}]", "[1]"]
+    assert printed == ["[1]", f"[{most}]", "[1]"]
 
 
 def test_library_loaded_inside_a_limit_is_limited_and_restored():
-    told = in_a_process_of_two_cores(
+    printed = in_a_process_of_two_cores(
         "with limited_blas(1):\n"
         "    most_threads()\n"
         "    with limited_blas(2):\n"
         "        print(set(most_threads()))\n"
         "print(set(most_threads()))\n"
     )
-    assert told == ["{1}", f"{{{min(2, os.cpu_count() or 1)}}}"]
+    assert printed == ["{1}", f"{{{min(2, os.cpu_count() or 1)}}}"]

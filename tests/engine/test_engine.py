@@ -74,4 +74,4 @@ def test_steps_are_shown_only_inside_of_bars(shown_tasks):
     assert engine.run(job, range(2), progress=True, description="outer") == [6, 6]
     assert shown_tasks == [("outer", 2), ("inner", 4), ("inner", 4)]
     assert job(None) == 6
-    assert len(shown_tasks) == 3, "the bars are gone, and nothing tells them"
+    assert len(shown_tasks) == 3, "nothing is shown after the bars are closed"

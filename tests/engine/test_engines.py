@@ -140,16 +140,16 @@ def test_a_function_of_any_kind_can_be_sent(options):
 
 
 @pytest.mark.parametrize(
-    ("place", "said"), [("processes", "engine='processes'"), ("client", "A Dask cluster")]
+    ("place", "label"), [("processes", "engine='processes'"), ("client", "A Dask cluster")]
 )
-def test_unpicklable_object_raises(place, said, request):
+def test_unpicklable_object_raises(place, label, request):
     engine = request.getfixturevalue(place) if place == "client" else place
     lock = threading.Lock()
 
     def locked(x, y):
         return float(lock.locked())
 
-    with pytest.raises(InputError, match=rf"{said} sends data and settings.*lock' object\. Pass"):
+    with pytest.raises(InputError, match=rf"{label} sends data and settings.*lock' object\. Pass"):
         ua.compare([CLOUDS["520 × 2"]] * 2, distance=locked, engine=engine)
 
 
@@ -240,8 +240,10 @@ def fail_at(position, item):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("place", ["threads", "processes", "own_client"])
-@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize(
+    ("place", "position"),
+    [("threads", 0), ("threads", 1), ("processes", 0), ("processes", 1), ("own_client", 1)],
+)
 def test_error_stops_other_jobs_on_every_engine(place, position, request):
     engine = request.getfixturevalue(place) if place == "own_client" else place
     options = {"n_jobs": 2} if place == "threads" else {"engine": engine}

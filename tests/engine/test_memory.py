@@ -17,8 +17,8 @@ VERSIONS = {
 
 def machine(root, available=8 * GIB):
     (root / "proc").mkdir()
-    told = f"MemTotal: 16777216 kB\nMemAvailable: {available // 1024} kB\n"
-    (root / "proc" / "meminfo").write_text(told)
+    meminfo = f"MemTotal: 16777216 kB\nMemAvailable: {available // 1024} kB\n"
+    (root / "proc" / "meminfo").write_text(meminfo)
 
 
 def container(root, version, limit, used, stat=""):

@@ -33,7 +33,9 @@ TINY = {
 @pytest.fixture(scope="module")
 def sensitivity(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sensitivity")
-    return reproduce(Sensitivity(n_trials=1, **TINY), folder, progress=False), folder
+    with pytest.MonkeyPatch.context() as patch:  # drawing takes longer than the tasks
+        patch.setattr("unaligned.figures.save", lambda figure, path: path.touch())
+        return reproduce(Sensitivity(n_trials=1, **TINY), folder, progress=False), folder
 
 
 def test_conditions_are_named_by_their_changes(sensitivity):

@@ -9,7 +9,7 @@ import pytest
 import sample_files as samples
 import unaligned as ua
 from conftest import DATA
-from sample_files import DAYS, LABELLED, POINTS, SOUND
+from sample_files import DAYS, LABELLED, POINTS, VALID
 from unaligned.errors import DataWarning, FileError, InputError, InputTypeError, MissingExtraError
 from unaligned.io.registry import locate
 
@@ -27,9 +27,9 @@ def expected(name):
     return POINTS
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", VALID)
 def test_every_format_gives_the_same_points(name, tmp_path):
-    dataset = ua.load(write(tmp_path, name, SOUND[name]()))
+    dataset = ua.load(write(tmp_path, name, VALID[name]()))
     assert dataset.name == "points"
     assert dataset.metadata["path"] == str(tmp_path / name)
     tolerance = 1e-6 if name in SINGLE else 0
@@ -38,9 +38,9 @@ def test_every_format_gives_the_same_points(name, tmp_path):
     np.testing.assert_allclose(values, expected(name), rtol=tolerance, atol=0)
 
 
-@pytest.mark.parametrize("name", [n for n in SOUND if n not in (*SINGLE, "points.h5ad")])
+@pytest.mark.parametrize("name", [n for n in VALID if n not in (*SINGLE, "points.h5ad")])
 def test_fingerprint_does_not_depend_on_format(name, tmp_path):
-    dataset = ua.load(write(tmp_path, name, SOUND[name]()))
+    dataset = ua.load(write(tmp_path, name, VALID[name]()))
     sparse = hasattr(dataset.values, "tocsr")
     assert sparse == (".mtx" in name)
     values = dataset.values.toarray() if sparse else dataset.values
@@ -78,7 +78,7 @@ LAZY = ("points.npy", "points.parquet", "points.h5", "points.safetensors", "poin
 
 @pytest.mark.parametrize("name", LAZY)
 def test_lazy_rows_are_read_by_blocks_and_can_be_pickled(name, tmp_path):
-    path = write(tmp_path, name, SOUND[name]())
+    path = write(tmp_path, name, VALID[name]())
     lazy = pickle.loads(pickle.dumps(ua.load(path, lazy=True)))
     assert lazy.is_lazy
     assert not ua.load(path).is_lazy
@@ -98,13 +98,13 @@ def test_zarr_is_read_into_memory_or_by_blocks(version, tmp_path):
 def test_large_files_are_lazy_by_default(tmp_path, monkeypatch):
     monkeypatch.setattr("unaligned.defaults.LAZY_BYTES", 200)
     for name in LAZY:
-        path = write(tmp_path, name, SOUND[name]())
+        path = write(tmp_path, name, VALID[name]())
         assert ua.load(path).is_lazy
         assert not ua.load(path, lazy=False).is_lazy
 
 
 def test_removed_lazy_file_is_named(tmp_path):
-    path = write(tmp_path, "points.h5", SOUND["points.h5"]())
+    path = write(tmp_path, "points.h5", VALID["points.h5"]())
     dataset = ua.load(path, lazy=True)
     path.unlink()
     with pytest.raises(FileError, match=r"points\.h5"):
@@ -261,7 +261,7 @@ def test_rows_without_label_are_dropped_with_warning(tmp_path):
 
 def test_transpose_takes_columns_as_samples(tmp_path):
     for name in ("points.npy", "points.mtx", "points.csv"):
-        assert ua.load(write(tmp_path, name, SOUND[name]()), transpose=True).n_samples == 3
+        assert ua.load(write(tmp_path, name, VALID[name]()), transpose=True).n_samples == 3
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_transpose_takes_columns_as_samples(tmp_path):
     ],
 )
 def test_option_of_another_format_raises(name, options, tmp_path):
-    path = write(tmp_path, name, SOUND[name]())
+    path = write(tmp_path, name, VALID[name]())
     with pytest.raises(InputError, match=rf"has no option '{next(iter(options))}'"):
         ua.load(path, **options)
 
@@ -297,7 +297,7 @@ def test_dataset_options_are_passed_on(tmp_path):
 
 def test_exceeding_max_bytes_raises(tmp_path):
     for name in ("points.npy", "points.npz", "points.csv", "points.h5", "points.pt"):
-        path = write(tmp_path, name, SOUND[name]())
+        path = write(tmp_path, name, VALID[name]())
         with pytest.raises(FileError, match=rf"{name}.* of memory, more than max_bytes=50"):
             ua.load(path, max_bytes=50)
         assert ua.load(path, max_bytes=10_000).n_samples == 12

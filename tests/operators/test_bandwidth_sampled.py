@@ -93,7 +93,7 @@ def test_median_in_a_gap_is_covered_in_few_passes(name, monkeypatch):
     cloud = PointCloud(GAPS[name])
     truth = median_of_points(cloud)
     covered = []
-    for seed in range(40):
+    for seed in range(20):
         passes.clear()
         found = median_of_many_points(cloud, np.random.default_rng(seed), n_pairs=50_000)
         assert len(passes) <= len(sampling._MARGINS) + sampling._NARROWINGS
