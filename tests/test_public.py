@@ -35,13 +35,15 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # These use the package as anybody does: `import unaligned as ua`.
 OUTSIDE = ("cli", "experiments", "__main__")
-# Methods of results that draw, report, embed and correlate import upward when called, and so does
-# `Dataset.from_source` for an `.h5ad` file, whose layout only `io` knows.
+# Methods of results that draw, report, embed and correlate import upward when called, and so do
+# `compare(inference=True)` and `Dataset.from_source` for an `.h5ad` file, whose layout only `io`
+# knows.
 CONVENIENCE = {
     ("result",),
     ("diagnosis",),
     ("data", "dataset"),
     ("inference", "permutation"),
+    ("comparison",),
 }
 
 

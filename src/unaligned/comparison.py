@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import _check
@@ -160,6 +161,7 @@ def compare(
     progress: bool | None = None,
     subsample: int | str | None = None,
     cache: str | os.PathLike[str] | Cache | None = None,
+    inference: bool = False,
     **options: Any,
 ) -> Comparison:
     """Return all distances within one collection, or between two.
@@ -188,6 +190,9 @@ def compare(
     cache
         A folder (or a `Cache`) that keeps finished signatures, looked up by the content of the
         data and the settings; None keeps nothing.
+    inference
+        Also test every pair (see `permutation_test`): the result's `inference` then has p-values,
+        intervals and distances corrected for noise and size, and the noise floor of each dataset.
     **options
         Options of the distance; `preprocess` and `nan_policy` for all datasets.
 
@@ -206,6 +211,7 @@ def compare(
     everything = [*rows.values(), *(columns or {}).values()]
     method = resolve_distance(distance, options)
     require_same_options({**options, **given}, everything)
+    tested, wanted = (rows, columns), method
     size = None if subsample is None else common_size(subsample, everything, method)
     if size is not None:
         rows = subsample_all(rows, size, seed)
@@ -214,4 +220,10 @@ def compare(
     done = {**given, "subsample": size}
     kept = None if cache is None else Cache.at(cache)
     with resolve_engine(engine, n_jobs, progress) as at:
-        return fill(method, rows, columns, seed=seed, preparation=done, engine=at, cache=kept)
+        sureness = None
+        if _check.flag("inference", inference):
+            from .inference.collection import infer  # upward, at call time only
+
+            sureness = infer(wanted, *tested, seed, at)
+        found = fill(method, rows, columns, seed=seed, preparation=done, engine=at, cache=kept)
+        return replace(found, inference=sureness)

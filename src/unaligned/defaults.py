@@ -12,6 +12,8 @@ BANDWIDTH_FACTOR = 2.0  # σ² = factor · median(d²), as the authors' code has
 KERNELS = ("gaussian", "laplacian")  # classes in operators/kernel.py
 BANDWIDTH_RULES = ("median", "mean")  # functions of operators/bandwidth.py
 
+SIGNIFICANCE = 0.05  # p-values up to this count as a difference; intervals hold 95 %
+
 # Points of this many rows and more are processed by blocks: keeping r features of every row
 # (8 r bytes each) in memory costs more than recomputing them in each pass.
 STREAM_ROWS = 50_000

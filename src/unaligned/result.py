@@ -14,6 +14,7 @@ import numpy.typing as npt
 from . import _check
 from ._check import FloatArray, RNGLike
 from .data.facts import Facts
+from .defaults import SIGNIFICANCE
 from .engine import EngineLike, resolve_engine
 from .errors import InputError, counted
 from .metrics.base import Distance
@@ -28,6 +29,58 @@ if TYPE_CHECKING:
 # Methods of a distance that give another number than its definition.
 _APPROXIMATIONS = ("low-rank", "sinkhorn", "sliced")
 Name: TypeAlias = str | float  # days and clusters too: names are kept as text
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """How sure the distances of a comparison are, from disjoint blocks of rows.
+
+    Attributes
+    ----------
+    squared
+        Unbiased estimates of the squared distances of mean block signatures, the shape of
+        `Comparison.distances`; see `permutation_test`.
+    intervals
+        95 % confidence intervals of `corrected`, (n, m, 2).
+    p_values, p_holm, p_bh
+        Of permutation tests, as they are and adjusted for the number of pairs (Holm, 1979;
+        Benjamini and Hochberg, 1995); 1 for a dataset with itself.
+    noise_floor, reference_noise_floor
+        Of each dataset and reference, (n,) and (m,): the distance between two samples of this
+        size, by sampling alone.
+    block_size, n_eigenvalues
+        Rows and K of all blocks.
+    n_permutations
+        Per pair; all distinct ones where there are no more.
+    is_approximate
+        Whether a preprocessing step was fitted to each dataset as a whole.
+    """
+
+    squared: FloatArray
+    intervals: FloatArray
+    p_values: FloatArray
+    p_holm: FloatArray
+    p_bh: FloatArray
+    noise_floor: FloatArray
+    reference_noise_floor: FloatArray
+    block_size: int
+    n_eigenvalues: int | None
+    n_permutations: int
+    is_approximate: bool = False
+
+    @property
+    def corrected(self) -> FloatArray:
+        """The distances corrected for sampling noise and size, √max(U, 0)."""
+        return np.sqrt(np.maximum(self.squared, 0.0))
+
+    @property
+    def is_significant(self) -> npt.NDArray[np.bool_]:
+        """Whether each difference is significant at 0.05 after Holm's adjustment."""
+        return np.asarray(self.p_holm <= SIGNIFICANCE)
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.squared.shape))
+        return f"Inference({shape}, blocks of {self.block_size} rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +107,8 @@ class Comparison:
         Whether the datasets were compared with each other, not with references.
     metadata
         The metadata of the datasets by name, as `Dataset` has it.
+    inference
+        With `compare(inference=True)`: p-values, intervals, corrected distances and noise floors.
 
     Examples
     --------
@@ -82,6 +137,7 @@ class Comparison:
     _reference_facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
     # Label, array and digest of what is in the callers' memory, where they may change it.
     _borrowed: tuple[tuple[str, npt.NDArray[Any], str], ...] = field(default=(), repr=False)
+    inference: Inference | None = field(default=None, repr=False)
 
     @property
     def distance_label(self) -> str:
@@ -144,7 +200,8 @@ class Comparison:
     ) -> Comparison:
         """Return a comparison with more datasets, computing only what is new.
 
-        Raises if a distance needs arrays that were changed since they were compared.
+        Raises if a distance needs arrays that were changed since they were compared. The result
+        has no `inference`, which needs the rows of all datasets.
 
         Parameters
         ----------

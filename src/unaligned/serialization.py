@@ -11,7 +11,7 @@ from .data.facts import Facts
 from .errors import FileError
 from .io.archive import read_archive, write_archive
 from .metrics.registry import resolve_distance
-from .result import Comparison
+from .result import Comparison, Inference
 from .spectra.signature import Signature
 
 _FORMAT = "unaligned-comparison"
@@ -38,6 +38,10 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
         "signatures": signatures,
         "descriptors": descriptors,
     }
+    if comparison.inference is not None:
+        values = vars(comparison.inference)
+        arrays |= {f"inference_{k}": v for k, v in values.items() if isinstance(v, np.ndarray)}
+        header["inference"] = {k: v for k, v in values.items() if not isinstance(v, np.ndarray)}
     sides = {
         "row": (comparison._descriptors, comparison._facts),
         "column": (comparison._references, comparison._reference_facts),
@@ -80,6 +84,10 @@ def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Compari
             stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
             if known:  # absent in the first files of 0.1.0
                 facts[side][name] = Facts.from_header(known[0])
+    inference = None
+    if "inference" in header:
+        stored = {k.removeprefix("inference_"): v for k, v in arrays.items() if "inference_" in k}
+        inference = Inference(**stored, **header["inference"])
     steps = header["preparation"]["preprocess"]
     steps = None if steps is None else tuple(steps)
     return Comparison(
@@ -98,6 +106,7 @@ def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Compari
         metadata=header.get("metadata", {}),  # absent in the first files of 0.1.0
         _facts=facts["row"],
         _reference_facts=facts["column"],
+        inference=inference,
     )
 
 

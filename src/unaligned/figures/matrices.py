@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check
 from .._check import FloatArray
@@ -26,6 +27,9 @@ def heatmap(
     order: str = "given",
 ) -> Axes:
     """Return the matrix of distances as colours.
+
+    With `compare(inference=True)` a cross marks pairs that are not told apart: their p-value is
+    above 0.05 after Holm's adjustment.
 
     Parameters
     ----------
@@ -58,6 +62,10 @@ def heatmap(
         figure.colorbar(image, ax=axes, shrink=0.8, label=f"{comparison.distance_label} distance")
         if annotate if annotate is not None else max(n, m) <= 12:
             _annotate(axes, values)
+        if comparison.inference is not None:
+            same = ~comparison.inference.is_significant[np.ix_(rows, columns)]
+            same &= ~(comparison.is_square & np.equal.outer(rows, columns))
+            _mark(axes, same)
         if merged is not None:
             _draw_tree_above(axes, merged)
         fit_to_slot(axes, axes.xaxis, axes.yaxis)
@@ -73,6 +81,14 @@ def _annotate(axes: Axes, values: FloatArray) -> None:
         colour = "black" if value > middle else "white"
         text = f"{value:.{decimals}f}" if decimals < 5 else f"{value:.1e}"
         axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
+
+
+def _mark(axes: Axes, same: npt.NDArray[np.bool_]) -> None:
+    """Mark the cells of pairs that are not significantly different, in their upper corner."""
+    i, j = np.nonzero(same)
+    if i.size:
+        axes.scatter(j + 0.36, i - 0.36, s=18, marker="x", color=COLOURS[1], linewidths=1.2)
+        axes.set_xlabel("× not significant at 0.05 (Holm)", fontsize=8)
 
 
 def _draw_tree_above(axes: Axes, merged: FloatArray) -> None:

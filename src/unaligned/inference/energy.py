@@ -31,6 +31,11 @@ class Design:
     n_second: int
     pairs: IndexArray
 
+    @staticmethod
+    def of(n_first: int, n_second: int) -> Design:
+        """Return the design of two samples without pairs."""
+        return Design(n_first, n_second, np.empty((0, 2), dtype=np.int64))
+
     @property
     def n_items(self) -> int:
         """The number of items of both samples."""
@@ -89,7 +94,7 @@ class Design:
         return labels[labels[:, 0]] if self.is_balanced else labels
 
 
-def statistic(squared: FloatArray, labels: Labels, design: Design) -> FloatArray:
+def statistic(squared: FloatArray, labels: Labels | FloatArray, design: Design) -> FloatArray:
     r"""Return the energy statistic of every labelling, (B,).
 
     .. math:: U = \overline{M}_{AB} - \tfrac12 \overline{M}_{AA} - \tfrac12 \overline{M}_{BB}
@@ -110,7 +115,7 @@ def statistic(squared: FloatArray, labels: Labels, design: Design) -> FloatArray
     Examples
     --------
     >>> points = np.array([0.0, 2.0, 10.0, 12.0])
-    >>> M, design = np.subtract.outer(points, points) ** 2, Design(2, 2, np.empty((0, 2), int))
+    >>> M, design = np.subtract.outer(points, points) ** 2, Design.of(2, 2)
     >>> statistic(M, design.observed[None], design)
     array([98.])
     """
@@ -131,10 +136,10 @@ def statistic(squared: FloatArray, labels: Labels, design: Design) -> FloatArray
     return np.concatenate(found)
 
 
-def _batches(labels: Labels) -> Iterator[FloatArray]:
+def _batches(labels: Labels | FloatArray) -> Iterator[FloatArray]:
     step = max(1, _BATCH_VALUES // labels.shape[1])
     for start in range(0, len(labels), step):
-        yield labels[start : start + step].astype(np.float64)
+        yield labels[start : start + step].astype(np.float64, copy=False)
 
 
 def p_value(observed: float, null: FloatArray, *, is_exact: bool) -> float:

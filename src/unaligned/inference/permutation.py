@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray, RNGLike
 from ..data.dataset import Dataset
+from ..defaults import SIGNIFICANCE
 from ..engine import EngineLike, resolve_engine
 from ..errors import InputError, InputTypeError, SampleSizeWarning, counted, warn
 from ..inputs import DataLike, as_dataset, data_options, own_name, require_applicable
@@ -36,7 +37,6 @@ from .partition import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVEL = 0.05  # p-values up to this are called a difference; intervals have 95 %
 _CALLER = "permutation_test()"
 
 
@@ -100,7 +100,7 @@ class PermutationTest:
     @property
     def is_significant(self) -> bool:
         """Whether the p-value is at most 0.05."""
-        return self.p_value <= LEVEL
+        return self.p_value <= SIGNIFICANCE
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the null distribution and the observed statistic."""
@@ -116,7 +116,7 @@ class PermutationTest:
         if self.n_groups is not None:
             counts, what = self.n_groups, "groups" + " (paired)" * bool(self.n_pairs)
         notes = ""
-        if self.smallest_p_value > LEVEL:
+        if self.smallest_p_value > SIGNIFICANCE:
             notes = f", which allow no p-value below {self.smallest_p_value:.2g}"
         if self.is_approximate:
             notes += "; approximate, since preprocessing was fitted to each dataset"
@@ -233,7 +233,7 @@ def evaluate(
     """Return p-value, statistic, interval and noise floor from the dissimilarities of items."""
     observed = float(energy.statistic(squared, design.observed[None], design)[0])
     null = energy.statistic(squared, labels, design)
-    low, high = energy.interval(squared, design, 1.0 - LEVEL)
+    low, high = energy.interval(squared, design, 1.0 - SIGNIFICANCE)
     n = design.n_first
     floors = noise_floor(squared[:n, :n]), noise_floor(squared[n:, n:])
     return {
@@ -265,7 +265,7 @@ def _blocks(
     if groups is None:
         size = block_size_of(block_size, min(dataset.n_samples for dataset in whole))
         parts = [cut(d, size, draw) for d, draw in zip(whole, draws, strict=True)]
-        design = energy.Design(len(parts[0]), len(parts[1]), np.empty((0, 2), dtype=np.int64))
+        design = energy.Design.of(len(parts[0]), len(parts[1]))
         _require_blocks(design, size, whole)
         return _Blocks([*parts[0], *parts[1]], size, 1, design, is_approximate)
     if not isinstance(groups, Sequence) or isinstance(groups, str) or len(groups) != 2:
@@ -285,7 +285,7 @@ def _blocks(
 def _require_blocks(design: energy.Design, size: int, datasets: Sequence[Dataset]) -> None:
     """Raise if there are too few blocks for a p-value of 0.05."""
     few = min(design.n_first, design.n_second)
-    if few >= 2 and design.n_labellings * LEVEL >= 1:
+    if few >= 2 and design.n_labellings * SIGNIFICANCE >= 1:
         return
     smallest = min(datasets, key=lambda dataset: dataset.n_samples)
     raise InputError(
@@ -337,11 +337,11 @@ def _group_design(
         )
     pairs = [(i, len(first) + second.index(g)) for i, g in enumerate(first) if g in second]
     design = energy.Design(len(first), len(second), np.array(pairs, dtype=np.int64).reshape(-1, 2))
-    if design.n_labellings * LEVEL < 1:
+    if design.n_labellings * SIGNIFICANCE < 1:
         warn(
             f"{len(first)} and {len(second)} groups{' (paired)' * bool(pairs)} allow no p-value "
-            f"below {1 / design.n_labellings:.2g}: no difference can be significant at {LEVEL}. "
-            "More groups are needed, not more rows.",
+            f"below {1 / design.n_labellings:.2g}: no difference can be significant at "
+            f"{SIGNIFICANCE}. More groups are needed, not more rows.",
             SampleSizeWarning,
         )
     return design, size, n_rows // size
