@@ -12,7 +12,7 @@ from .data.dataset import Dataset
 from .defaults import GAMMA, TOL
 from .engine import EngineLike, resolve_engine
 from .errors import InputTypeError, OptionError
-from .execution import compare_pair, describe_all, fill
+from .execution import compare_pair, default_jobs, describe_all, fill
 from .inputs import (
     DataLike,
     as_dataset,
@@ -175,8 +175,9 @@ def compare(
     distance
         A name, a `Distance` with its settings, or a callable of two arrays.
     n_jobs
-        Number of datasets, or pairs, at a time; None is 1 (with processes: all cores), -1 all
-        cores. BLAS threads are divided among them.
+        Number of datasets, or pairs, at a time, with the BLAS threads divided among them; -1
+        is one per core. None is the same, within memory; but 1 for a callable `distance`, and
+        where one large dataset is most of the work.
     engine
         Where the work runs: None for threads of this process, `"processes"`, a
         `dask.distributed.Client`, or the address of a Dask scheduler. The result is the same.
@@ -219,6 +220,9 @@ def compare(
     method = fit_distance(method, rows, columns)
     done = {**given, "subsample": size}
     kept = None if cache is None else Cache.at(cache)
+    if n_jobs is None and engine is None:
+        items = [*rows.values(), *(columns or {}).values()]
+        n_jobs = default_jobs(items, thread_safe=method.thread_safe)
     with resolve_engine(engine, n_jobs, progress) as at:
         sureness = None
         if _check.flag("inference", inference):

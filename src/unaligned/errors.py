@@ -166,9 +166,9 @@ def warn(message: str, category: type[UnalignedWarning]) -> None:
     if notes is not None:
         notes.append((message, category))
         return
-    package = __name__.partition(".")[0]
+    inside = (__name__.partition(".")[0], "contextlib")  # whose decorators wrap our functions
     depth, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, category, stacklevel=depth)
 

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,17 @@ from ._check import FloatArray
 from .cache import Cache
 from .data.dataset import Dataset
 from .data.facts import Facts
-from .engine import Engine, Threads, collect, interruptible
+from .defaults import STREAM_ROWS
+from .engine import (
+    Engine,
+    EngineLike,
+    Threads,
+    available_cores,
+    collect,
+    interruptible,
+    resolve_engine,
+)
+from .engine.memory import available_memory
 from .errors import InputError, InputTypeError
 from .inputs import DataLike, prepare_additions
 from .metrics.base import DataDescriptor, Distance, SpectralDistance
@@ -94,17 +104,41 @@ def _digest(array: npt.NDArray[Any]) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).hexdigest()
 
 
+def default_jobs(items: Iterable[Any], *, thread_safe: bool = True) -> int:
+    """Return how many datasets, or pairs, `n_jobs=None` computes at a time.
+
+    One per core, each with one BLAS thread, if their matrices fit into memory; one with all
+    threads, where the largest dataset would keep the others waiting.
+    """
+    cores = available_cores()
+    sizes = [item.n_samples for item in items if isinstance(item, Dataset)]
+    largest, total = max(sizes, default=0), sum(n * n for n in sizes)
+    if not thread_safe or cores * largest**2 > 1.25 * total:  # threads gain 80 %
+        return 1
+    # 24 bytes per pair of rows (the affinity and a solver's copies), in half of the memory.
+    needed = 24 * min(largest, STREAM_ROWS) ** 2
+    small = cores * needed <= 1 << 30  # 1 GiB: not worth asking how much there is
+    return cores if small else max(1, min(cores, available_memory() // 2 // needed))
+
+
 def compare_pair(
     method: Distance, first: Dataset | Signature, second: Dataset | Signature, seed: int
 ) -> float:
-    """Return the distance of one pair, computed in this thread."""
+    """Return the distance of one pair."""
     with interruptible():
-        descriptors = _descriptors(method, [first, second], seed, Threads(1), None)
+        engine = Threads(default_jobs([first, second], thread_safe=method.thread_safe))
+        descriptors = _descriptors(method, [first, second], seed, engine, None)
         method, settled = method.settle(descriptors)
         return method.compare(*settled)
 
 
-def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> Comparison:
+def grow(
+    old: Comparison,
+    datasets: Mapping[str, DataLike],
+    n_jobs: int | None,
+    engine: EngineLike,
+    progress: bool | None,
+) -> Comparison:
     """Return a comparison with more datasets; see `Comparison.add`."""
     if old.distance is None or not old._descriptors:
         raise InputError(
@@ -125,15 +159,19 @@ def grow(old: Comparison, datasets: Mapping[str, DataLike], engine: Engine) -> C
                 f"{old.distance_name!r} needs the old ones. Run compare() on all datasets again, "
                 "or on copies of the arrays."
             )
-    return fill(
-        old.distance,
-        {**old._descriptors, **prepare_additions(datasets, old.distance, old)},
-        None if old.is_square else old._references,
-        seed=old.seed,
-        preparation=old.preparation,
-        engine=engine,
-        old=old,
-    )
+    added = prepare_additions(datasets, old.distance, old)
+    if n_jobs is None and engine is None:
+        n_jobs = default_jobs(added.values(), thread_safe=old.distance.thread_safe)
+    with resolve_engine(engine, n_jobs, progress) as at:
+        return fill(
+            old.distance,
+            {**old._descriptors, **added},
+            None if old.is_square else old._references,
+            seed=old.seed,
+            preparation=old.preparation,
+            engine=at,
+            old=old,
+        )
 
 
 def _facts(method: Distance, items: Mapping[str, Any]) -> dict[str, Facts]:

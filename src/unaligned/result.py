@@ -15,7 +15,7 @@ from . import _check
 from ._check import FloatArray, RNGLike
 from .data.facts import Facts
 from .defaults import SIGNIFICANCE
-from .engine import EngineLike, resolve_engine
+from .engine import EngineLike
 from .errors import InputError, counted
 from .metrics.base import Distance
 from .spectra.signature import Signature
@@ -221,8 +221,7 @@ class Comparison:
         """
         from .execution import grow  # upward, at call time only
 
-        with resolve_engine(engine, n_jobs, progress) as where:
-            return grow(self, datasets, where)
+        return grow(self, datasets, n_jobs, engine, progress)
 
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None

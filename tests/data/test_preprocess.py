@@ -61,6 +61,14 @@ def test_pca_equals_scikit_learn_up_to_signs(n_components, seed):
         assert np.allclose(np.abs(found), np.abs(expected), atol=1e-8)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_pca_of_tall_data_equals_a_full_decomposition(offset):
+    values = np.random.default_rng(0).normal(size=(900, 9)) * 0.3 ** np.arange(9) + offset
+    expected = PCA(6, svd_solver="full").fit_transform(values)
+    found = apply_steps(values, ("pca:6",))
+    assert np.allclose(np.abs(found), np.abs(expected), atol=1e-7)
+
+
 def test_full_pca_of_a_wide_sparse_table_keeps_distances():
     wide = sparse.random_array((20, 3100), density=0.02, rng=0, format="csr")
     scores = apply_steps(wide, ("pca:20",))

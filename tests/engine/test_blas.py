@@ -13,6 +13,7 @@ import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which is limited t
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from unaligned.engine import Threads, blas, limited_blas, one_blas
+from unaligned.engine.threads import Workers, inner, own_threads, product
 from unaligned.rows.reduce import over_blocks
 from unaligned.spectra.landmarks import streamed as _passes
 
@@ -203,3 +204,33 @@ def test_library_loaded_inside_a_limit_is_limited_and_restored():
         "print(set(most_threads()))\n"
     )
     assert printed == ["{1}", f"{{{min(2, os.cpu_count() or 1)}}}"]
+
+
+def test_own_threads_take_those_of_blas():
+    with own_threads():
+        assert threads_of_blas() == ONE
+        assert Workers().n_threads == min(2, blas.available_cores())
+        with own_threads():
+            assert Workers().n_threads == min(2, blas.available_cores())
+    assert threads_of_blas() == TWO
+
+
+def test_own_threads_of_a_job_are_its_share():
+    def job(*_):
+        with own_threads():
+            return Workers().n_threads
+
+    assert list(Threads(2).map(job, range(4))) == [max(1, blas.available_cores() // 2)] * 4
+
+
+@pytest.mark.parametrize("shape", [(3000, 80, 70), (1, 9, 2), (5, 1, 5)])
+def test_shared_products_equal_those_of_numpy(shape):
+    n, m, k = shape
+    rng = np.random.default_rng(n)
+    a, b, c = rng.normal(size=(n, m)), rng.normal(size=(m, k)), rng.normal(size=(n, k))
+    out = np.empty((n, k))
+    with own_threads():
+        assert product(a, b, out) is out
+        np.testing.assert_allclose(product(a, b), a @ b, rtol=0, atol=1e-12 * m)
+        np.testing.assert_allclose(inner(a, c), a.T @ c, rtol=0, atol=1e-12 * n)
+    np.testing.assert_allclose(out, a @ b, rtol=0, atol=1e-12 * m)

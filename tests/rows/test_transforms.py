@@ -6,6 +6,7 @@ import pytest
 import unaligned as ua
 from row_files import POINTS
 from unaligned.errors import DataWarning, InputError
+from unaligned.rows import transforms
 from unaligned.rows.source import ArrayRows, RowSource, SlicedRows
 from unaligned.rows.transforms import ChosenRows, preprocessed_rows
 
@@ -88,3 +89,17 @@ def test_pca_of_more_components_than_columns_raises():
     dataset = ua.Dataset.from_source(ArrayRows(POINTS), preprocess="pca:6")
     with pytest.raises(InputError, match="'pca:6' needs at least 6 rows and columns"):
         dataset.prepared_source()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("decay", [0.3, 0.9])
+def test_pca_of_many_columns_by_subspace_iteration(monkeypatch, seed, decay):
+    rng = np.random.default_rng(seed)
+    spread = decay ** np.arange(60)
+    values = rng.normal(size=(500, 60)) * spread @ np.linalg.qr(rng.normal(size=(60, 60)))[0] + 1e4
+    expected = ua.Dataset(values, preprocess="pca:8").prepared()
+    monkeypatch.setattr(transforms, "COVARIANCE_COLUMNS", 40)
+    source = CountedRows(values)
+    found = preprocessed_rows(source, ("pca:8",))
+    assert source.n_read <= 5 * len(values) + 256
+    np.testing.assert_allclose(found.read(), expected, rtol=0, atol=1e-5)

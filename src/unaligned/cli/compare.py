@@ -214,7 +214,7 @@ def compare(
         "references": others,
         "subsample": subsample,
         "rng": run.rng,
-        "n_jobs": run.jobs_for([*datasets.values(), *(others or {}).values()]),
+        "n_jobs": run.n_jobs,
         "cache": cache.open(),
     }
     found: list[Comparison] = []

@@ -53,6 +53,7 @@ def describe(
     """
     from .. import Store, engine
     from .. import signature as compute
+    from ..execution import default_jobs
     from ..inputs import common_size, subsample_all
     from ..metrics.les import LES
     from ..store.search import require_rows
@@ -97,7 +98,7 @@ def describe(
             )
 
     with resumable("Stored signatures are kept: run the same command to continue."):
-        jobs = run.jobs_for(missing.values())
+        jobs = default_jobs(missing.values()) if run.n_jobs is None else run.n_jobs
         engine.run(add, list(missing), n_jobs=jobs, progress=False, description="describing")
 
 

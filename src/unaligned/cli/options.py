@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from ..defaults import BANDWIDTH_RULES, GAMMA, KERNELS, N_EIGENVALUES, STREAM_ROWS, TOL
+from ..defaults import BANDWIDTH_RULES, GAMMA, KERNELS, N_EIGENVALUES, TOL
 from ..errors import FileError, InputError, UnalignedError
 from .printing import print_problem
 
@@ -253,18 +253,6 @@ class RunOptions:
         int | None,
         _run("Datasets at a time; -1 for one per core.", "auto", "--jobs", "-j"),
     ] = None
-
-    def jobs_for(self, datasets: Iterable[Dataset]) -> int:
-        """Return how many datasets to compute at a time: one per core, if the matrices fit."""
-        from ..engine import available_cores, resolve_jobs
-        from ..engine.memory import available_memory
-
-        if self.n_jobs is not None:
-            return resolve_jobs(self.n_jobs)
-        largest = max((dataset.n_samples for dataset in datasets), default=1)
-        # 24 bytes per pair of rows (the affinity and a solver's copies), in half of the memory.
-        n_fitting = available_memory() // 2 // (24 * min(largest, STREAM_ROWS) ** 2)
-        return max(1, min(available_cores(), n_fitting))
 
 
 @dataclass(frozen=True)

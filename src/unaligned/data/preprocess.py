@@ -12,6 +12,7 @@ from scipy import sparse
 
 from .. import _check
 from .._check import FloatArray
+from ..defaults import COVARIANCE_COLUMNS
 from ..errors import InputError, InputTypeError
 
 Step: TypeAlias = str | tuple[str, float]
@@ -84,8 +85,9 @@ def standardize(values: Values) -> Values:
 def pca(values: Values, n_components: float) -> FloatArray:
     """Return the scores on the first principal components.
 
-    By LAPACK if N or d is at most 1000 (about a second), otherwise by a randomized SVD with a
-    fixed seed, so that the same data always has the same scores.
+    Tall data (N ≥ 10 d, d ≤ 4000) by one product for its d × d covariance, small data (N or d at
+    most 1000) by a full SVD, else by a randomized SVD with a fixed seed, so that the same data
+    always has the same scores.
     """
     from sklearn.decomposition import PCA
 
@@ -95,9 +97,12 @@ def pca(values: Values, n_components: float) -> FloatArray:
         fits = smaller_side <= 1000 and 8 * values.shape[0] * values.shape[1] <= 1 << 28  # 256 MiB
         if fits or k == smaller_side:  # ARPACK cannot compute all components
             values = values.toarray()
-    if not sparse.issparse(values):
+    n, d = values.shape
+    if not sparse.issparse(values) and n >= 10 * d and d <= COVARIANCE_COLUMNS:
+        solver, values = "covariance_eigh", values - values.mean(axis=0)  # against cancellation
+    elif not sparse.issparse(values):
         solver = "full" if smaller_side <= 1000 else "randomized"
-    elif values.shape[1] <= 3000:
+    elif d <= COVARIANCE_COLUMNS:
         solver = "covariance_eigh"
     else:
         solver, values = "arpack", sparse.csr_matrix(values)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterable, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
+import numpy as np
+
+from .._check import FloatArray
 from .base import Engine, Job, Result, StopFlag, check_stop, in_order, stopped_by, with_warnings
 from .blas import available_cores, blas_libraries, limited_blas
 
 Item = TypeVar("Item")
 
+# Threads of our own loops while BLAS has one (see `own_threads`); None elsewhere.
+_OWN: ContextVar[int | None] = ContextVar("own_threads", default=None)
+
 
 def thread_count() -> int:
     """Return the number of cores, at most that of BLAS threads: one switch controls both."""
+    own = _OWN.get()
+    if own is not None:
+        return own
     cores = available_cores()
     allowed = [library.num_threads for library in blas_libraries()]
     # The largest: `one_blas` limits every library but NumPy's, and not our loops.
@@ -55,6 +66,54 @@ class Workers:
             return self.each([slice(0, n_rows)], task)
         ends = [n_rows * part // n_slices for part in range(n_slices + 1)]
         return self.each(itertools.starmap(slice, itertools.pairwise(ends)), task)
+
+    def product(self, a: FloatArray, b: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return a @ b by rows of `a`; BLAS should have one thread."""
+        result = np.empty((a.shape[0], b.shape[1])) if out is None else out
+        self.over_rows(a.shape[0], lambda rows: np.matmul(a[rows], b, out=result[rows]))
+        return result
+
+    def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Return aᵀ @ b, a sum over rows of both; BLAS should have one thread."""
+        parts = self.over_rows(a.shape[0], lambda rows: a[rows].T @ b[rows])
+        total: FloatArray = np.sum(parts, axis=0)
+        return total
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Give the threads of BLAS to our own loops, `product` and `inner`.
+
+    BLAS threads spin while they wait for each other: with other work on the machine, Krylov
+    solves took 7 times as long with two of them as with one (benchmarks/bench_busy.py).
+    """
+    token = _OWN.set(thread_count())
+    try:
+        with limited_blas(1):
+            yield
+    finally:
+        _OWN.reset(token)
+
+
+def _shared_out(operations: int) -> bool:
+    """Whether a product of this many multiply-adds is worth starting our own threads."""
+    return (_OWN.get() or 1) > 1 and operations > 10_000_000  # a millisecond of one core
+
+
+def product(a: FloatArray, b: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """Return a @ b; inside `own_threads`, these share the rows of `a`."""
+    if not _shared_out(a.size * b.shape[1]):
+        return np.matmul(a, b, out=out)
+    with Workers() as workers:
+        return workers.product(a, b, out)
+
+
+def inner(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return aᵀ @ b of tall matrices; inside `own_threads`, these share the rows of both."""
+    if not _shared_out(a.size * b.shape[1]):
+        return np.asarray(a.T @ b)
+    with Workers() as workers:
+        return workers.inner(a, b)
 
 
 class Threads(Engine):

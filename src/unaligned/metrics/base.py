@@ -50,6 +50,7 @@ class Distance(ABC):
     kinds: ClassVar[tuple[str, ...]] = KINDS  # of data that it accepts
     is_descriptor: ClassVar[bool] = False  # the work is done per dataset, and pairs are cheap
     extra: ClassVar[str | None] = None  # the optional extra that it needs
+    thread_safe: ClassVar[bool] = True  # may run on several threads without being asked to
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:

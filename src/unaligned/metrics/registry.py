@@ -26,6 +26,7 @@ class CallableDistance(Distance):
     summary = "a function of two arrays"
     cost = "the function, once per ordered pair"
     symmetric = False
+    thread_safe = False
 
     function: Callable[[Any, Any], float]
 

@@ -15,7 +15,7 @@ from .._check import FloatArray
 from ..defaults import SMALL_ROWS
 from ..engine import Engine
 from ..engine.memory import storage_for
-from ..engine.threads import Workers
+from ..engine.threads import Workers, own_threads, product
 from ..errors import InputError
 from ..rows.reduce import RowPasses
 from ..rows.source import RowSource
@@ -93,7 +93,7 @@ class KernelAffinity(_PointAffinity):
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         if self.storage == "tiled":
             return self._tiled_product(np.asarray(block, dtype=np.float64, order="C"))
-        return np.asarray(self._matrix @ block)
+        return product(self._matrix, block)
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
@@ -143,20 +143,20 @@ class KernelAffinity(_PointAffinity):
 
     def _tiled_product(self, block: FloatArray) -> FloatArray:
         """Return K @ block; a tile above the diagonal also serves its mirror image."""
-        product = np.zeros((self.n_samples, block.shape[1]))
+        total = np.zeros((self.n_samples, block.shape[1]))
         width = self._cloud.tile_rows if self._cloud.is_sparse else 2048  # columns of a tile
         scratch = np.empty(min(self._cloud.tile_rows, self.n_samples) * min(width, self.n_samples))
-        with Workers() as workers:
+        with own_threads(), Workers() as workers:
             for rows in self._cloud.slices():
                 corner = slice(rows.start, rows.stop)
                 tile = self._tile(rows, corner, workers, scratch)
                 np.fill_diagonal(tile, 1.0)
-                product[rows] += tile @ block[rows]
+                total[rows] += workers.product(tile, block[rows])
                 for columns in self._cloud.slices(rows.stop, width=width):
                     tile = self._tile(rows, columns, workers, scratch)
-                    product[rows] += tile @ block[columns]
-                    product[columns] += tile.T @ block[rows]
-        return product
+                    total[rows] += workers.product(tile, block[columns])
+                    total[columns] += workers.inner(tile, block[rows])
+        return total
 
     def _tile(
         self, rows: slice, columns: slice, workers: Workers, scratch: FloatArray

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._check import FloatArray
 from ..engine import check_stop
+from ..engine.threads import product
 from ..errors import InputError
 
 
@@ -98,7 +99,9 @@ class MatrixOperator(PSDOperator):
             self.matrix, self.storage = sparse.csr_array(matrix, dtype=np.float64), "sparse"
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
-        return np.asarray(self.matrix @ block)
+        if self.storage == "sparse":
+            return np.asarray(self.matrix @ block)
+        return product(self.matrix, block)
 
     def diagonal(self) -> FloatArray:
         """Return the N diagonal entries."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from .._check import FloatArray, IndexArray
-from ..engine.threads import Workers
+from ..engine.threads import Workers, product
 from ..errors import DegenerateDataError
 from ..rows.source import centre_of, dense
 from .kernel import Kernel, loops_for
@@ -249,7 +249,7 @@ class PointCloud:
     def _products(self, rows: Rows, columns: slice, out: FloatArray) -> Callable[[slice], None]:
         """Return a task that fills rows of `out` with inner products.
 
-        BLAS has its own threads, so its product is computed here and the task does nothing.
+        A product of matrices has its own threads: it is computed here, and the task does nothing.
         """
         if self.by_differences:
             loops = loops_for(self.n_samples)
@@ -268,7 +268,7 @@ class PointCloud:
         else:
             left = self._rows(rows)
             right = left if rows is columns else self._rows(columns)
-            np.matmul(left, right.T, out=out)
+            product(left, right.T, out=out)
         return lambda part: None
 
     def dense_rows(self, rows: Rows) -> FloatArray:

@@ -10,6 +10,7 @@ from .._check import FloatArray
 from .._format import amount
 from ..defaults import SMALL_ROWS
 from ..engine.memory import available_memory
+from ..engine.threads import own_threads
 from ..errors import InputError
 from ..operators.base import PSDOperator
 from .base import Accuracy, EigenSolver, Spectrum, descending, negative_mass, rounding_error
@@ -46,7 +47,8 @@ class Exact(EigenSolver):
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues; `tol` and `rng` are ignored."""
-        matrix = operator.to_dense()
+        with own_threads():
+            matrix = operator.to_dense()
         # NumPy's BLAS has threads, SciPy's has not (see engine.one_blas).
         values: FloatArray = np.linalg.eigvalsh(matrix).astype(np.float64, copy=False)
         eigenvalues = descending(values)[:n_eigenvalues]

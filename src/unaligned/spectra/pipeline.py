@@ -11,6 +11,7 @@ from .. import _check, defaults
 from .._check import IndexArray
 from ..data.dataset import Dataset
 from ..engine import Engine, Threads, one_blas
+from ..engine.threads import own_threads
 from ..errors import DegenerateDataError, IndefiniteWarning, InputError, about, warn
 from ..operators.affinity import streamed_affinity
 from ..operators.base import PSDOperator, require_positive
@@ -125,6 +126,7 @@ def compute_signature(
     )
 
 
+@own_threads()
 def _build(
     dataset: Dataset, settings: SignatureSettings, rng: np.random.Generator, engine: Engine
 ) -> tuple[PSDOperator, IndexArray]:

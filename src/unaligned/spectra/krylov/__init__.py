@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from ... import _check
 from ..._check import FloatArray
+from ...engine.threads import own_threads
 from ...errors import AccuracyWarning, warn
 from ...operators.base import PSDOperator
 from ..base import Accuracy, EigenSolver, Spectrum, negative_mass, rounding_error
@@ -79,6 +80,7 @@ class Krylov(EigenSolver):
         warn_if_missed(spectrum, accuracy)
         return spectrum
 
+    @own_threads()
     def attempt(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:

@@ -6,6 +6,7 @@ from scipy.linalg import eig_banded, eigvals_banded, qr
 from scipy.special import gammaincinv
 
 from ..._check import FloatArray
+from ...engine.threads import inner, product
 from ...operators.base import PSDOperator
 
 EPS = float(np.finfo(np.float64).eps)
@@ -157,7 +158,7 @@ class BlockLanczos:
     def _project(self, block: FloatArray, since: int, beside: FloatArray | None) -> None:
         """Project a block, in place, off the columns of Q from `since` on (and `beside`)."""
         basis = self.buffer[:, since : self.columns]
-        block -= basis @ (basis.T @ block)
+        block -= product(basis, inner(basis, block))
         if beside is not None:
             block -= beside @ (beside.T @ block)
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.random import Generator
 
 from ... import _check
+from ...engine.threads import own_threads
 from ...errors import DegenerateDataError, InputError
 from ...operators.base import PSDOperator
 from ...operators.diffusion import DiffusionOperator
@@ -76,6 +77,7 @@ class Landmarks(EigenSolver):
         assert spectrum is not None  # any number of landmarks is affordable
         return spectrum
 
+    @own_threads()
     def attempt(
         self,
         operator: PSDOperator,

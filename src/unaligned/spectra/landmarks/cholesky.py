@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dtrsm
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from ..._check import FloatArray, IndexArray
+from ...engine.threads import Workers, inner
 from ...errors import AccuracyWarning, warn
 from ...operators.base import PSDOperator
 from ...operators.diffusion import DiffusionOperator
@@ -89,9 +90,14 @@ class PivotedCholesky:
         start, stop = self.rank, self.rank + kept.size
         block = self._store[start:stop]
         np.take(rows, kept, axis=0, out=block)
-        # block := L⁻¹ (block - knownᵀ F), in place: to Fortran the transposes are contiguous.
-        if start:
-            dgemm(-1.0, self.features.T, known[:, kept], beta=1.0, c=block.T, overwrite_c=1)
+        # block := L⁻¹ (block - knownᵀ F), in place: to Fortran the transpose is contiguous.
+        features, among = self.features, np.ascontiguousarray(known[:, kept].T)
+
+        def subtract(columns: slice) -> None:
+            block[:, columns] -= among @ features[:, columns]
+
+        with Workers() as workers:
+            workers.over_rows(block.shape[1], subtract)
         dtrsm(1.0, triangle, block.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         self.landmarks = np.concatenate([self.landmarks, proposals[kept]])
         self.left -= np.einsum("ij,ij->j", block, block)
@@ -274,7 +280,7 @@ class CertifiedCholesky:
             for start in range(0, self.operator.n_samples, rows_per_block):
                 rows = slice(start, start + rows_per_block)
                 scaled = self.factor.features[:, rows] * np.sqrt(self.squares[rows])
-                gram += scaled @ scaled.T
+                gram += inner(scaled.T, scaled.T)
             self.latest = self._certify(gram)
             self.passes += 1
         return self.latest
