@@ -78,6 +78,10 @@ class Inference:
         """Whether each difference is significant at 0.05 after Holm's adjustment."""
         return np.asarray(self.p_holm <= SIGNIFICANCE)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all values by name, the corrected distances included."""
+        return {"corrected": self.corrected, **vars(self)}
+
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.squared.shape))
         return f"Inference({shape}, blocks of {self.block_size} rows)"
@@ -161,6 +165,21 @@ class Comparison:
         """The references' signatures; the datasets' own where the comparison is square."""
         descriptors = self._descriptors if self.is_square else self._references
         return {n: s for n, s in descriptors.items() if isinstance(s, Signature)}
+
+    @property
+    def n_samples(self) -> dict[str, int]:
+        """The number of rows of each dataset by name, where it is known."""
+        known: dict[str, Facts | Signature] = {**self._facts, **self.signatures}
+        return {name: item.n_samples for name, item in known.items()}
+
+    @property
+    def reference_n_samples(self) -> dict[str, int]:
+        """The number of rows of each reference by name, where it is known."""
+        if self.is_square:
+            return self.n_samples
+        known: dict[str, Facts | Signature] = {**self._reference_facts}
+        known |= self.reference_signatures
+        return {name: item.n_samples for name, item in known.items()}
 
     @overload
     def __getitem__(self, key: tuple[Name, Name]) -> float: ...

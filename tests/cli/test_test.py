@@ -1,9 +1,10 @@
-"""`unaligned test`: exit codes, one sentence, JSON."""
+"""`unaligned test` and `compare --inference`: exit codes, one sentence, JSON."""
 
 import json
 
+import numpy as np
 import pytest
-from program import fails, run
+from program import done, fails, parsed, run
 
 
 @pytest.mark.usefixtures("files")
@@ -51,3 +52,38 @@ def test_options_reach_the_test():
 )
 def test_bad_input_is_exit_code_2(command, message):
     assert message in fails(command).replace("--distance", "distance")
+
+
+@pytest.mark.usefixtures("files")
+def test_compare_prints_what_is_told_apart():
+    text = done("compare before.npy after.npy --inference -K 20")
+    assert "Noise floor, blocks of 30 rows: before " in text
+    assert "All pairs differ (p ≤ 0.05 by Holm)." in text
+    alike = done("compare halves.csv --group-by half --inference -K 20")
+    assert "Not told apart (p > 0.05 by Holm): 0 and 1." in alike
+
+
+@pytest.mark.usefixtures("files")
+def test_the_json_of_compare_has_rows_settings_and_p_values():
+    found = parsed("compare before.npy after.npy --inference -K 20")
+    assert found["n_samples"] == found["reference_n_samples"] == {"before": 160, "after": 200}
+    assert found["warnings"] == []
+    result = found["results"]["les"]
+    assert (result["n_eigenvalues"], result["gamma"]) == (20, 1e-8)
+    inference = result["inference"]
+    assert inference["p_values"][0][1] == inference["p_holm"][0][1] <= 0.05
+    assert np.shape(inference["corrected"]) == np.shape(inference["p_bh"]) == (2, 2)
+    assert np.shape(inference["intervals"]) == (2, 2, 2)
+    assert len(inference["noise_floor"]) == 2
+    assert inference["block_size"] == 30
+    plain = parsed("compare cells.npy model.npy --distance imd --subsample 50")
+    assert plain["n_samples"] == {"cells": 50, "model": 50}
+    assert plain["results"]["imd"]["inference"] is None
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.filterwarnings("always::unaligned.errors.SampleSizeWarning")
+def test_the_json_has_the_warnings():
+    np.save("large.npy", np.random.default_rng(0).normal(size=(400, 3)))
+    found = parsed("compare model.npy large.npy -K 20")
+    assert any("Sample sizes differ" in warning for warning in found["warnings"])

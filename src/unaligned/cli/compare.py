@@ -189,6 +189,9 @@ def compare(
         option("Option of the distance: squared=true.", False, "--option", metavar="KEY=VALUE"),
     ] = None,
     subsample: Subsample = None,
+    inference: Annotated[
+        bool, option("Test every pair, as `unaligned test` does.", False, "--inference")
+    ] = False,
     json: AsJSON = False,
 ) -> None:
     """Compare datasets with each other, or with references.
@@ -213,6 +216,7 @@ def compare(
     settings = {
         "references": others,
         "subsample": subsample,
+        "inference": inference,
         "rng": run.rng,
         "n_jobs": run.n_jobs,
         "cache": cache.open(),
@@ -226,6 +230,7 @@ def compare(
             continue
         if not json:
             _print_distances(found[-1])
+            _print_inference(found[-1])
         output.write(found[-1], several=len(names) > 1, tags=tags)
     if json and found:
         printing.print_json(_as_json(found))
@@ -267,8 +272,21 @@ def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compar
 def _as_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return comparisons of the same datasets as one JSON object."""
     first, keys = comparisons[0], ("distances", "error_bounds", "options", "seed")
-    results = {c.distance_name: {key: getattr(c, key) for key in keys} for c in comparisons}
-    return {"names": first.names, "reference_names": first.reference_names, "results": results}
+    results: dict[str, dict[str, Any]] = {}
+    for found in comparisons:
+        results[found.distance_name] = {
+            **{key: getattr(found, key) for key in keys},
+            **{key: found.options.get(key) for key in ("n_eigenvalues", "gamma")},
+            "inference": found.inference and found.inference.to_dict(),
+        }
+    return {
+        "names": first.names,
+        "reference_names": first.reference_names,
+        "n_samples": first.n_samples,
+        "reference_n_samples": first.reference_n_samples,
+        "results": results,
+        "warnings": printing.issued_warnings(),
+    }
 
 
 def _print_distances(comparison: Comparison) -> None:
@@ -291,3 +309,21 @@ def _print_distances(comparison: Comparison) -> None:
         rows.add_row(name, others[near], f"{row[near]:.4g}", others[far], f"{row[far]:.4g}")
     printing.print_table(title, rows)
     printing.print_message("The terminal is too narrow for all distances; write them with --out.")
+
+
+def _print_inference(comparison: Comparison) -> None:
+    """Print the noise floors, and the pairs that are not told apart."""
+    found = comparison.inference
+    if found is None:
+        return
+    same = [
+        f"{comparison.names[i]} and {comparison.reference_names[j]}"
+        for i, j in zip(*(~found.is_significant).nonzero(), strict=True)
+        if j > i or not comparison.is_square
+    ]
+    console = printing.stdout()
+    floors = zip(comparison.names, found.noise_floor, strict=True)
+    listed = ", ".join(f"{name} {floor:.3g}" for name, floor in floors)
+    console.print(f"Noise floor, blocks of {found.block_size} rows: {listed}.")
+    verdict = f"Not told apart (p > 0.05 by Holm): {', '.join(same)}." if same else ""
+    console.print(verdict or "All pairs differ (p ≤ 0.05 by Holm).")
