@@ -137,10 +137,10 @@ class PointCloud:
     def entry_error(self, scale: float) -> float:
         """Bound the relative error of affinities from cancellation: 4 eps max ‖x‖² / σ².
 
-        0 from differences and up to 64 σ², where the rounding errors of the solvers include it.
+        0 from differences and up to 8 σ², where the rounding errors of the solvers include it.
         """
         ratio = 0.0 if self.by_differences else float(self.norms.max()) / scale
-        return 4.0 * float(np.finfo(np.float64).eps) * ratio if ratio > CANCELLING else 0.0
+        return 4.0 * float(np.finfo(np.float64).eps) * ratio if ratio > 8.0 else 0.0
 
     @property
     def tile_rows(self) -> int:
