@@ -44,6 +44,50 @@ def torus(n_samples: int) -> np.ndarray:
     return torus3(torus_angles(n_samples, 3, rng=0))
 
 
+def decaying(n_samples: int, seed: int) -> np.ndarray:
+    """Return a Gaussian in 50 dimensions with variances 1/i, as principal components look."""
+    normal = np.random.default_rng(seed).normal(size=(n_samples, 50))
+    return normal / np.sqrt(np.arange(1, 51))
+
+
+def isotropic(n_samples: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n_samples, 20))
+
+
+def clusters(n_samples: int, seed: int) -> np.ndarray:
+    """Return 30 clusters in 50 dimensions, twice as far apart as they are wide."""
+    rng = np.random.default_rng(seed)
+    centres = 2.0 * rng.normal(size=(30, 50))
+    return centres[rng.integers(30, size=n_samples)] + rng.normal(size=(n_samples, 50))
+
+
+def heavy_tailed(n_samples: int, seed: int) -> np.ndarray:
+    """Return points of Student's t with 3 degrees of freedom in 20 dimensions."""
+    rng = np.random.default_rng(seed)
+    radius = np.sqrt(3.0 / rng.chisquare(3.0, size=(n_samples, 1)))
+    return radius * rng.normal(size=(n_samples, 20))
+
+
+def swiss_roll(n_samples: int, seed: int) -> np.ndarray:
+    """Return a swiss roll of diameter 2 in noise of variance 0.01 in 50 dimensions."""
+    rng = np.random.default_rng(seed)
+    angle, height = 1.5 * np.pi * (1.0 + 2.0 * rng.random(n_samples)), rng.random(n_samples)
+    roll = np.stack([angle * np.cos(angle), 21.0 * height, angle * np.sin(angle)], axis=1) / 14.0
+    points = 0.1 * rng.normal(size=(n_samples, 50))
+    points[:, :3] += roll
+    return points
+
+
+# Spectra that decay slowly: name -> points of (rows, seed).
+FAMILIES = {
+    "1/i": decaying,
+    "isotropic": isotropic,
+    "clusters": clusters,
+    "heavy-tailed": heavy_tailed,
+    "swiss roll": swiss_roll,
+}
+
+
 # name -> (make, K, γ, the most time relative to the authors' way)
 SOLVING = {
     "digits": (digits, 200, 1e-8, 1.0),

@@ -58,8 +58,8 @@ def signature(
         knee of the spectrum, `"cutoff"` just above λ_K (Appendix C), at least 1e-8; a
         collection gets the largest γ of its datasets.
     solver
-        `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, or a solver with its own
-        settings.
+        `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, `"sampled"`, or a
+        solver with its own settings.
     tol
         Wanted 2-norm of the error of the K values.
     rng

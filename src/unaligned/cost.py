@@ -26,6 +26,7 @@ from .spectra.bounds import sample_rows
 from .spectra.krylov import Krylov, default_block_size, default_columns
 from .spectra.landmarks import Landmarks, default_budget
 from .spectra.landmarks.streamed import SAMPLE_ROWS
+from .spectra.sampled.sizes import first_sizes
 from .spectra.signature import Signature
 
 PROBE_ROWS = 2400  # rows; nearly all landmarks of a smooth set are found in this many
@@ -200,6 +201,8 @@ class _Model:
                 return {"landmarks": min(rank, most)}, reason
         if solver.name == "exact":
             return {"exact": n}, f"{n}³ operations counted"
+        if solver.name == "sampled":
+            return {"sampled": first_sizes(n, k).landmarks}, "Operations of one round counted"
         columns, reason = self._columns()
         spent = isinstance(solver, Krylov) and columns >= default_columns(k)
         missed = is_auto and spent and auto.fits(n, self.is_tiled)
@@ -241,6 +244,8 @@ class _Model:
         unit, entry = _unit_seconds(operator)
         if solver == "exact":
             return unit * auto.exact_price(n) + entry * n**2
+        if solver == "sampled":
+            return unit * first_sizes(n, k).work(n)
         if solver == "landmarks" and self.is_streamed:
             sample = sample_rows(k)  # two spectra of these measure the effect of σ²
             fixed = auto.landmark_price(SAMPLE_ROWS, effort) + 2.0 * auto.exact_price(sample)
@@ -271,6 +276,8 @@ class _Model:
 
     def _memory(self, solver: str, effort: int) -> int:
         """Return the peak bytes of a solver with this number of landmarks or columns."""
+        if solver == "sampled":  # the landmarks' matrix, tiles, and sums
+            return 16 * effort**2 + 64 * effort * self.k + (1 << 27)
         if solver == "landmarks" and self.is_streamed:
             return 10 * SAMPLE_ROWS * effort + 128 * effort**2 + (1 << 26)
         n, kind, neighbors = self.n, self.dataset.kind, self.kernel.n_neighbors or 0

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ..cache import Cache
     from ..data.dataset import Dataset
 
-SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom")  # so that help imports none
+# So that help imports none.
+SOLVERS = ("auto", "exact", "krylov", "landmarks", "nystrom", "sampled")
 _FEWEST = f"min({N_EIGENVALUES}, the fewest rows)"
 FORMATS = (".csv", ".json", ".npz")  # in which distances and signatures are written
 

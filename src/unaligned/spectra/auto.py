@@ -24,6 +24,7 @@ SOLVERS = {
     "nystrom": "Nystrom",
     "krylov": "Krylov",
     "landmarks": "Landmarks",
+    "sampled": "Sampled",
 }
 
 # Rows: products with an affinity that is not in memory take minutes up to here, O(N²) beyond.

@@ -32,7 +32,8 @@ class Spectrum:
     .. math:: l_i \le \lambda_i \le u_i + e_i, \qquad e_i \ge 0, \qquad \sum_i e_i \le \tau .
 
     They are `exact` (rounding only), `certified` (deterministic), `probabilistic` (fail with small
-    probability), hold in `expectation` (Proposition 2), or there are `none`.
+    probability), `statistical` (95 % limits), hold in `expectation` (Proposition 2), or there are
+    `none`.
 
     Examples
     --------

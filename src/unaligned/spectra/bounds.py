@@ -281,7 +281,7 @@ def with_scale_error(
             AccuracyWarning,
         )
     sampled = {"sigma_squared_standard_error": error, "sigma_squared_bound": bound}
-    kept = spectrum.bound_kind in ("expectation", "none")
+    kept = spectrum.bound_kind in ("expectation", "statistical", "none")
     return replace(
         spectrum,
         lower=np.maximum((spectrum.lower + gamma) * np.exp(-moved) - gamma, 0.0),

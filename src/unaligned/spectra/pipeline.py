@@ -141,7 +141,7 @@ def _build(
 def streams(dataset: Dataset, settings: SignatureSettings) -> bool:
     """Return whether the points are read by blocks: if they should be, and the settings allow."""
     kernel = settings.kernel
-    if settings.eigen_solver.name not in ("auto", "landmarks"):
+    if settings.eigen_solver.name not in ("auto", "landmarks", "sampled"):
         return False
     if not is_euclidean(kernel.metric) or kernel.n_neighbors is not None or kernel.robust:
         return False

@@ -1,0 +1,133 @@
+"""Eigenvalues from sampled rows of WQ, and how far they may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._check import FloatArray
+from ..base import Spectrum
+
+# What is left of the correction for the missing subspace after it was made: its denominator is
+# known to the order of λ_m/λ_K. Measured on five families at N = 8000: 0.05 to 0.3. The same of
+# the correction for degrees, of which second order is left.
+SUBSPACE_SHARE = 0.3
+DEGREES_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class SampledSpectrum:
+    r"""Eigenvalues of W by a Rayleigh-Ritz step of which only some rows are known.
+
+    With Q orthonormal, (N, m), WQ = QH + R and R ⊥ Q, so that H is the regression of the rows of
+    WQ on those of Q, and any sample of rows estimates it; R is the noise:
+
+    .. math:: \hat H = (Q_r^T w\, Q_r)^{-1} Q_r^T w\, (WQ)_r, \qquad
+              \hat H_{ii} - H_{ii} \approx \textstyle\sum_r w\, q_{ri} R_{ri}
+
+    To second order (θ the eigenvalues of the symmetric part of Ĥ, A its antisymmetric part, both
+    in their eigenbasis, and :math:`E = R^T R` from the residuals of the sampled rows)
+
+    .. math:: \lambda_i = \theta_i - \sum_j \frac{A_{ij}^2}{\theta_i - \theta_j}
+              + \frac{E_{ii}}{\lambda_i - c} + 2 \lambda_i \sum_r w\, q_{ri}^2 \epsilon_r
+
+    The first sum is what the noise adds to the eigenvalues of a symmetric matrix: A is as large as
+    the noise of the symmetric part. The next term is what W has outside of span(Q), where its
+    eigenvalues are about c, the last ones of H. The last one is what sampled degrees do, by the
+    errors ε = log(s/ŝ) of the sampled rows.
+    """
+
+    values: FloatArray  # (K,), λ
+    noise: FloatArray  # (K,), relative standard errors from the choice of the rows
+    curvature: FloatArray  # (K,), the first sum, relative
+    missing: FloatArray  # (K,), the second sum, relative
+    degrees: FloatArray  # (K,), relative effect of the errors of sampled degrees, corrected for
+    residual: float  # mean of E_ii over i ≤ K
+    ritz_values: FloatArray  # (m,), θ, descending
+
+    @property
+    def half_widths(self) -> FloatArray:
+        """95 % half widths of log λ, (K,): all parts in quadrature."""
+        missing, degrees = SUBSPACE_SHARE * self.missing, DEGREES_SHARE * self.degrees
+        parts = 2.0 * self.noise, self.curvature, missing, degrees
+        widths: FloatArray = np.sqrt(sum(np.square(part) for part in parts))
+        return widths
+
+    def spectrum(self, n_eigenvalues: int, rounding: float) -> Spectrum:
+        """Return the values with 95 % limits; those that were not computed are 0 but rounding."""
+        order = np.argsort(-self.values, kind="stable")
+        values, widths = self.values[order], self.half_widths[order]
+        rest = n_eigenvalues - values.size
+        values = np.concatenate([np.maximum(values, 0.0), np.zeros(rest)])
+        widths = np.pad(widths, (0, rest))
+        lower = np.maximum(values * np.exp(-widths) - rounding, 0.0)
+        upper = values * np.exp(widths) + rounding
+        return Spectrum(values, lower, upper, 0.0, "statistical", "sampled")
+
+
+def estimate(
+    gram: FloatArray,
+    features: FloatArray,
+    products: FloatArray,
+    weights: FloatArray,
+    degree_errors: FloatArray,
+    n_eigenvalues: int,
+) -> SampledSpectrum:
+    """Return the K largest eigenvalues from n sampled rows: O(n m² + m³).
+
+    Parameters
+    ----------
+    gram
+        FᵀF over all rows, (m, m), of functions F that need not be orthonormal.
+    features, products
+        Rows of F and of WF, (n, m).
+    weights
+        Rows that each of these stands for, (n,); 1 for those that are not sampled.
+    degree_errors
+        log(s/ŝ) of these rows, (n,).
+    n_eigenvalues
+        K.
+    """
+    sizes, turn = np.linalg.eigh(gram)
+    kept = sizes > 1e-10 * sizes[-1]
+    turn = turn[:, kept] / np.sqrt(sizes[kept])
+    Q, Z = features @ turn, products @ turn
+    weighted = weights[:, None] * Q
+    inverse = np.linalg.pinv(weighted.T @ Q, hermitian=True)
+    H = inverse @ (weighted.T @ Z)
+    R = Z - Q @ H
+    theta, U = np.linalg.eigh(0.5 * (H + H.T))
+    theta, U = theta[::-1], U[:, ::-1]
+    leading = U[:, :n_eigenvalues]
+    k = leading.shape[1]
+    # A row pulls the regression towards itself, by its leverage; without it, it would lie at R/(1
+    # - leverage). Rows that are not sampled do so in the whole population too.
+    sampled = 1.0 - 1.0 / weights
+    leverage = sampled * np.einsum("ij,ij->i", weighted @ inverse, Q)
+    apart = (R @ leading) / np.maximum(1.0 - leverage, 0.05)[:, None]
+    squares = np.einsum("ij,ij,i->j", R @ leading, apart, weights)
+    skew = U.T @ (0.5 * (H - H.T)) @ leading  # (m, K)
+    gaps = theta[:k] - theta[:, None]
+    blur = 8.0 * np.mean(skew**2)  # gaps below the noise are not gaps
+    curvature = np.sum(skew**2 * gaps / (gaps**2 + blur + np.finfo(float).tiny), axis=0)
+    # The mean of the last twentieth: single ones are noise.
+    rest = max(float(theta[-max(theta.size // 20, 1) :].mean()), 0.0) if theta.size > k else 0.0
+    above = np.maximum(theta[:k] - rest, 0.0)
+    missing = 0.5 * (np.sqrt(above**2 + 4.0 * np.maximum(squares, 0.0)) - above)
+    shares = weights[:, None] * (Q @ leading) ** 2
+    degrees = 2.0 * degree_errors @ shares
+    values = (theta[:k] - curvature + missing) * np.exp(degrees)
+    scale = np.maximum(values, np.finfo(float).tiny)
+    influence = (weighted @ (inverse @ leading)) * apart / scale
+    influence += shares * (2.0 * degree_errors[:, None] - degrees)
+    noise = np.sqrt(np.einsum("ij,ij,i->j", influence, influence, sampled))
+    return SampledSpectrum(
+        values,
+        noise,
+        curvature / scale,
+        missing / scale,
+        degrees,
+        float(np.maximum(squares, 0.0).mean()),
+        theta,
+    )

@@ -1,0 +1,93 @@
+"""How many landmarks, functions and sampled rows an error takes, by counted work."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..base import Accuracy
+from .estimate import DEGREES_SHARE, SUBSPACE_SHARE, SampledSpectrum
+
+KERNEL_WORK = 200  # multiply-adds that one affinity takes, of about 50 features
+MOST_LANDMARKS = 6000  # their matrix takes 288 MB
+MOST_FUNCTIONS = 1600
+MOST_PRODUCTS = 1 << 23  # sampled rows × functions: 64 MB for each thread and sum
+
+
+class Sizes(NamedTuple):
+    """The numbers of landmarks n, of functions m, and of sampled rows s."""
+
+    landmarks: int
+    functions: int
+    rows: int
+
+    def work(self, n_samples: int) -> float:
+        """Return the multiply-adds of one round.
+
+        >>> round(Sizes(2000, 400, 1000).work(200_000) / 200_000 / 1e6, 1)  # per row
+        2.0
+        """
+        n, m, s = self
+        passes = n_samples * ((n + s) * (m + KERNEL_WORK) + m * m)
+        return float(passes + 5 * n * n * m + s * m * m + 20 * m**3)
+
+
+def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LANDMARKS) -> Sizes:
+    """Return the sizes of the first round."""
+    n = min(n_samples, max(max_landmarks, n_eigenvalues), max(2000, 10 * n_eigenvalues))
+    m = min(n, 2 * n_eigenvalues)
+    return Sizes(n, m, min(n_samples, max(1000, 5 * m // 2)))
+
+
+def larger_sizes(
+    sizes: Sizes, found: SampledSpectrum, n_samples: int, accuracy: Accuracy, max_landmarks: int
+) -> Sizes:
+    r"""Return the cheapest sizes whose predicted error is at most 0.8 `tol`, or the best ones.
+
+    The residual of a function is what random landmarks mix in of the eigenfunctions beyond m,
+
+    .. math:: \|R_i\|^2 \propto \frac{1}{n} \Big(1 - \frac{n}{N}\Big) \sum_{j > m} \lambda_j^2
+
+    with the λ beyond those known on a power law.
+    """
+    theta = np.maximum(found.ritz_values, 1e-300)
+    known = sizes.functions
+    # The last quarter is biased by noise, so the law is fitted before it.
+    first, last = max(known // 3, 1), max(3 * known // 4, 2)
+    decay = math.log(theta[first - 1] / theta[min(last, theta.size) - 1]) / math.log(last / first)
+    decay = min(max(decay, 0.6), 8.0)
+    relative = found.residual / np.maximum(found.values + accuracy.gamma, 1e-300) ** 2
+
+    def tail(n: int, m: int) -> float:
+        left = max(1.0 / n - 1.0 / n_samples, 0.0)
+        return float(left * float(m) ** (1.0 - 2.0 * decay))
+
+    def error(wanted: Sizes) -> float:
+        n, m, s = wanted
+        squares = relative * tail(n, m) / max(tail(*sizes[:2]), 1e-300)
+        noise = 4.0 * squares / max(s - m, 1) * (1.0 - s / n_samples)
+        parts = noise, (SUBSPACE_SHARE * squares) ** 2, (0.5 * m / s * squares) ** 2
+        degrees = float(np.sum((DEGREES_SHARE * found.degrees) ** 2)) * sizes.landmarks / n
+        return math.sqrt(float(np.sum(parts)) + degrees)
+
+    n, m, s = sizes
+    steps = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
+    choices = [
+        Sizes(a, b, c)
+        for a, b, ratio in itertools.product(
+            {min(int(n * step), max_landmarks, n_samples) for step in steps},
+            {min(int(m * step), MOST_FUNCTIONS, n_samples) for step in steps},
+            (2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0),
+        )
+        if 2 * b <= a and a >= n and b >= m
+        for c in [min(int(ratio * b), n_samples, max(MOST_PRODUCTS // b, s))]
+        if c >= s
+    ]
+    choices = sorted(set(choices) or {sizes})
+    good = [choice for choice in choices if error(choice) <= 0.8 * accuracy.tol]
+    if good:
+        return min(good, key=lambda choice: choice.work(n_samples))
+    return min(choices, key=error)

@@ -1,0 +1,212 @@
+"""Sampled eigenvalues: errors, stated errors, isolated rows, the same answer for all sources."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy.linalg import eigvalsh
+
+import unaligned as ua
+from unaligned import defaults
+from unaligned.errors import AccuracyWarning, InputError
+from unaligned.operators.affinity import CrossKernel, KernelAffinity
+from unaligned.operators.base import MatrixOperator
+from unaligned.operators.diffusion import DiffusionOperator
+from unaligned.operators.kernel import Gaussian
+from unaligned.spectra.base import Accuracy
+from unaligned.spectra.sampled import Sampled, leading_vectors
+from unaligned.spectra.sampled.estimate import estimate
+from unaligned.spectra.sampled.passes import Degrees
+from unaligned.spectra.sampled.sizes import Sizes, first_sizes, larger_sizes
+
+K, GAMMA = 30, 1e-8
+
+
+def operator_of(points):
+    scale = 4.0 * float(np.var(points, axis=0).sum())
+    return DiffusionOperator(KernelAffinity(points, Gaussian(scale)))
+
+
+def decaying(rng, n=1500, d=20):
+    return rng.normal(size=(n, d)) / np.sqrt(np.arange(1, d + 1))
+
+
+def with_outliers(rng):
+    return np.vstack([decaying(rng), 40.0 * rng.normal(size=(25, 20))])
+
+
+SETS = {"1/i": decaying, "outliers": with_outliers}
+
+
+@pytest.fixture(scope="module")
+def truths():
+    return {
+        name: np.log(eigvalsh(operator_of(make(np.random.default_rng(0))).to_dense())[::-1][:K])
+        for name, make in SETS.items()
+    }
+
+
+def solved(points, seed, tol=0.1, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        return Sampled(**options).solve(
+            operator_of(points), K, Accuracy(GAMMA, tol), np.random.default_rng(seed)
+        )
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_stated_error_covers_the_true_one_and_is_of_its_size(name, truths):
+    ratios = []
+    for seed in range(6):
+        found = solved(SETS[name](np.random.default_rng(0)), seed, max_landmarks=300)
+        assert found.bound_kind == "statistical"
+        error = np.linalg.norm(np.log(found.eigenvalues) - truths[name])
+        ratios.append(found.total_log_error(GAMMA) / error)
+    assert np.sum(np.array(ratios) < 1.0) <= 1
+    assert np.median(ratios) < 6.0
+
+
+def test_isolated_rows_have_their_own_eigenvalues(truths):
+    """25 of 1525 rows far from all others: random landmarks miss most of them."""
+    found = solved(with_outliers(np.random.default_rng(0)), 0, max_landmarks=300)
+    assert found.stats["rows_isolated"] >= 25
+    assert np.abs(np.log(found.eigenvalues) - truths["outliers"]).max() < 0.1
+
+
+def test_error_falls_with_tol(truths):
+    points = decaying(np.random.default_rng(0))
+    rough, fine = (
+        solved(points, 1, tol, max_landmarks=most) for tol, most in ((1.0, 300), (0.003, 900))
+    )
+    assert fine.total_log_error(GAMMA) < 0.5 * rough.total_log_error(GAMMA)
+    error = np.linalg.norm(np.log(fine.eigenvalues) - truths["1/i"])
+    assert error <= fine.total_log_error(GAMMA)
+
+
+def test_all_rows_as_landmarks_are_exact():
+    points = decaying(np.random.default_rng(3), n=400)
+    found = solved(points, 0, 1e-6)
+    wanted = eigvalsh(operator_of(points).to_dense())[::-1][:K]
+    np.testing.assert_allclose(found.eigenvalues, wanted, rtol=1e-8)
+    assert found.stats["converged"]
+
+
+def test_missed_tolerance_warns_with_remedy():
+    points = decaying(np.random.default_rng(0))
+    with pytest.warns(AccuracyWarning, match=r"above tol=1e-06. Raise tol or max_landmarks"):
+        Sampled(max_landmarks=200).solve(
+            operator_of(points), K, Accuracy(GAMMA, 1e-6), np.random.default_rng(0)
+        )
+
+
+def test_other_operators_raise():
+    with pytest.raises(InputError, match=r"needs points .* Use solver='krylov'"):
+        Sampled().solve(MatrixOperator(np.eye(5)), 2, Accuracy(), np.random.default_rng(0))
+    points = np.random.default_rng(0).normal(size=(300, 3))
+    with pytest.raises(InputError, match="n_neighbors"):
+        ua.signature(points, n_eigenvalues=5, solver="sampled", n_neighbors=10)
+
+
+def test_degrees_from_all_rows_are_the_exact_ones():
+    points = decaying(np.random.default_rng(0), n=300)
+    operator = operator_of(points)
+    cross = CrossKernel(points, operator.affinity.kernel)
+    kernel, places = cross.fill(points, np.empty((300, 300))), np.arange(300)
+    degrees = Degrees.of(kernel, places, np.ones(300), np.empty((2, 0)))
+    np.testing.assert_allclose(degrees.scaling(kernel, places), operator.scaling, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_degrees_from_a_sample_are_unbiased(seed):
+    points = decaying(np.random.default_rng(seed), n=2000)
+    operator, chosen = operator_of(points), np.random.default_rng(seed).permutation(2000)[:500]
+    cross = CrossKernel(points[chosen], operator.affinity.kernel)
+    among = cross.fill(points[chosen], np.empty((500, 500)))
+    degrees = Degrees.of(among, chosen, np.full(500, 4.0), np.empty((2, 0)))
+    found = degrees.scaling(cross.fill(points, np.empty((500, 2000))), np.arange(2000))
+    assert abs(np.log(found / operator.scaling).mean()) < 0.003
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_estimate_from_all_rows_is_rayleigh_ritz(seed):
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.normal(size=(200, 200)))[0]
+    W = (basis * 0.9 ** np.arange(200)) @ basis.T
+    F = basis[:, :40] + 1e-3 * rng.normal(size=(200, 40))
+    found = estimate(F.T @ F, F, W @ F, np.ones(200), np.zeros(200), 10)
+    np.testing.assert_allclose(found.values, 0.9 ** np.arange(10), rtol=1e-4)
+    assert found.noise.max() == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leading_vectors_span_the_leading_subspace(seed):
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    matrix = (basis * 0.95 ** np.arange(300)) @ basis.T
+    values, vectors = leading_vectors(matrix, 60, rng)
+    np.testing.assert_allclose(values[:20], 0.95 ** np.arange(20), rtol=1e-3)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(60), atol=1e-12)
+
+
+def test_sizes_grow_with_accuracy_and_stay_within_their_limits():
+    first = first_sizes(100_000, 200, 6000)
+    assert first == Sizes(2000, 400, 1000)
+    theta = 1.0 / np.arange(1.0, 401.0) ** 2
+    F = np.linalg.qr(np.random.default_rng(0).normal(size=(900, 400)))[0]
+    noise = 1e-5 * np.random.default_rng(1).normal(size=(900, 400))
+    weights = np.full(900, 100_000 / 900)
+    F /= np.sqrt(weights[0])
+    products = F * theta + noise / np.sqrt(100_000)
+    found = estimate(np.eye(400), F, products, weights, np.zeros(900), 200)
+    work = []
+    for tol in (0.1, 0.01, 0.001):
+        sizes = larger_sizes(first, found, 100_000, Accuracy(GAMMA, tol), 6000)
+        assert sizes.landmarks <= 6000
+        assert all(a >= b for a, b in zip(sizes, first, strict=True))
+        work.append(sizes.work(100_000))
+    assert work[0] <= work[1] < work[2]
+
+
+class TestSources:
+    @pytest.fixture(autouse=True)
+    def _always(self, monkeypatch):
+        monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
+
+    points = decaying(np.random.default_rng(5), n=2100)
+
+    def signature(self, data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            return ua.signature(
+                data, n_eigenvalues=K, solver=Sampled(max_landmarks=300), tol=0.1, bandwidth=8.0
+            )
+
+    def test_stream_agrees_with_memory(self):
+        found = self.signature(self.points)
+        assert found.stats["storage"] == "streamed"
+        wanted = ua.signature(self.points, n_eigenvalues=K, solver="exact", bandwidth=8.0)
+        assert np.linalg.norm(found.values - wanted.values) < found.total_error_bound
+
+    @pytest.mark.parametrize("sizes", [(1, 2099), (700, 700, 700), (2047, 53)])
+    def test_blocks_make_no_difference(self, sizes):
+        ends = np.cumsum((0, *sizes))
+
+        def blocks():
+            return (self.points[a:b] for a, b in itertools.pairwise(ends))
+
+        found = self.signature(ua.Dataset.from_source(blocks))
+        wanted = self.signature(self.points)
+        np.testing.assert_allclose(found.values, wanted.values, atol=1e-6)
+
+    def test_source_that_changes_raises(self):
+        calls = []
+
+        def blocks():
+            calls.append(1)
+            shift = 0.01 * (len(calls) > 4)
+            return (block + shift for block in np.array_split(self.points, 3))
+
+        with pytest.raises(InputError, match="must return the same rows"):
+            self.signature(ua.Dataset.from_source(blocks))
+        assert len(calls) > 4
