@@ -26,7 +26,7 @@ print(json.dumps(sum(name.split(".")[0] == "unaligned" for name in sys.modules))
 """
 
 EXECUTED = """
-import json, sys
+import json, sys, threading
 import numpy as np
 import unaligned as ua
 rng = np.random.default_rng(0)
@@ -40,6 +40,7 @@ def trace(frame, event, argument):
         switches += last is not None and name != last
         last = name
         seen.add(name)
+threading.setprofile(trace)
 sys.setprofile(trace)
 ua.compare([a, b])
 sys.setprofile(None)

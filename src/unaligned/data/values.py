@@ -313,3 +313,13 @@ def require_symmetric(values: Values, kind: str, label: str) -> Values:
     # Else what reads one triangle (LAPACK) or both depends on the order of rows.
     values = 0.5 * values + 0.5 * values.T
     return to_values(values, label)
+
+
+def centre_of(rows: FloatArray, peak: FloatArray | float) -> FloatArray:
+    """Return the median of rows, (d,), on the grid of values as large as `peak`.
+
+    Unlike the mean, the median lies among the rows when some are far away. On that grid,
+    subtracting it from those far away does not round their differences either.
+    """
+    grid = np.spacing(peak)
+    return np.asarray(np.round(np.median(rows, axis=0) / grid) * grid)

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy import linalg, sparse
 
 from .._check import FloatArray, IndexArray
+from ..data.values import centre_of
 from ..engine.threads import Workers, product
 from ..errors import DegenerateDataError
-from ..rows.source import centre_of, dense
+from ..rows.source import dense
 from .kernel import Kernel, loops_for
 
 Points: TypeAlias = FloatArray | sparse.csr_array | sparse.csr_matrix

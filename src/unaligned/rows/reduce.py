@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
+from ..data.values import centre_of
 from ..engine import Engine, Threads, limited_blas
 from ..engine.threads import Workers
 from ..errors import InputError
-from .source import SAME_ROWS, TILE_ROWS, Chunk, RowSource, centre_of
+from .source import SAME_ROWS, TILE_ROWS, Chunk, RowSource
 from .transforms import MappedRows
 
 Sum = TypeVar("Sum")

@@ -43,16 +43,6 @@ def dense(block: Any) -> npt.NDArray[Any]:
     return block.toarray() if sparse.issparse(block) else np.asarray(block)
 
 
-def centre_of(rows: FloatArray, peak: FloatArray | float) -> FloatArray:
-    """Return the median of rows, (d,), on the grid of values as large as `peak`.
-
-    Unlike the mean, the median lies among the rows when some are far away. On that grid,
-    subtracting it from those far away does not round their differences either.
-    """
-    grid = np.spacing(peak)
-    return np.asarray(np.round(np.median(rows, axis=0) / grid) * grid)
-
-
 def require_rows(shape: tuple[int, ...]) -> None:
     """Raise if a shape is not (rows, features), or is empty."""
     if len(shape) != 2 or 0 in shape:
