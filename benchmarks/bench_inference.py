@@ -1,9 +1,9 @@
 """Level, power, coverage, bias and cost of `ua.permutation_test`.
 
-Run: python benchmarks/bench_inference.py [part …] [--keep FILE] [--share 0.1]
+Run: python benchmarks/bench_inference.py [part …] [--keep FILE] [--share 0.1] [--seed 0]
 Parts: null, power, sizes, cells, cost, many, rule; all but the last without arguments. With
 --keep, finished rows are kept in a JSON file and not computed again. --share runs a part of the
-repetitions.
+repetitions, --seed others.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def run(make: Callable[[np.random.Generator], Any], n_runs: int, seed: int) -> d
 class Kept:
     """Results by name, in a JSON file where one is given."""
 
-    def __init__(self, path: Path | None, share: float) -> None:
-        self.path, self.share = path, share
+    def __init__(self, path: Path | None, share: float, seed: int) -> None:
+        self.path, self.share, self.seed = path, share, seed
         self.found = json.loads(path.read_text()) if path and path.exists() else {}
 
     def runs(self, number: int) -> int:
@@ -137,7 +137,9 @@ def null(kept: Kept) -> None:
     pooled = []
     for seed, (name, make) in enumerate(null_families().items()):
         n_runs = kept.runs(1000)
-        found = kept(f"null {name}", lambda make=make, n=n_runs, s=seed: run(make, n, s))
+        found = kept(
+            f"null {name}", lambda make=make, n=n_runs, s=kept.seed + seed: run(make, n, s)
+        )
         p, u = found["p"], found["squared"]
         pooled.append(p)
         error = u.std(ddof=1) / np.sqrt(u.size)
@@ -159,7 +161,9 @@ def power(kept: Kept) -> None:
     print(f"{head} {'truth':>7s} {'covered':>8s}")
     for seed, (name, (first, second, wanted)) in enumerate(ALTERNATIVES.items()):
         make, n_runs = pair(first, second, 600, 600), kept.runs(500)
-        found = kept(f"power {name}", lambda make=make, n=n_runs, s=100 + seed: run(make, n, s))
+        found = kept(
+            f"power {name}", lambda make=make, n=n_runs, s=kept.seed + 100 + seed: run(make, n, s)
+        )
         true = kept(f"truth {name}", lambda a=first, b=second: truth(a, b, 60))["squared"][0]
         inside = (found["low"] <= np.sqrt(true)) & (np.sqrt(true) <= found["high"])
         print(
@@ -183,21 +187,23 @@ def truth(first: Draw, second: Draw, size: int, n_rows: int = 100_000) -> dict[s
 
 def sizes(kept: Kept) -> None:
     """U of one distribution at many sizes against 1000 rows, and plain LES beside it."""
-    print(f"{'2-torus against 1000 rows':34s} {'mean U':>8s} {'st. error':>9s} {'LES':>7s}")
-    for n in (300, 600, 1000, 2000, 5000):
+    print(f"{'rows against 1000 of the same':34s} {'mean U':>8s} {'st. error':>9s} {'LES':>7s}")
+    draws: dict[str, Draw] = {"2-torus": torus, "N(0, I5)": normal}
+    for (name, draw), n in itertools.product(draws.items(), (300, 600, 1000, 2000, 5000)):
 
-        def compute(n: int = n) -> dict[str, Any]:
-            found = run(pair(torus, torus, n, 1000), kept.runs(100), 200 + n)
+        def compute(draw: Draw = draw, n: int = n) -> dict[str, Any]:
+            found = run(pair(draw, draw, n, 1000), kept.runs(100), kept.seed + 200 + n)
             found["les"] = [
-                ua.distance(*pair(torus, torus, n, 1000)(np.random.default_rng([n, i])))
+                ua.distance(*pair(draw, draw, n, 1000)(np.random.default_rng([n, i])))
                 for i in range(3)
             ]
             return found
 
-        found = kept(f"sizes {n}", compute)
+        found = kept(f"sizes {name} {n}", compute)
         u = found["squared"]
         error = u.std(ddof=1) / np.sqrt(u.size)
-        print(f"{n:34d} {u.mean():8.4f} {error:9.4f} {found['les'].mean():7.2f}", flush=True)
+        label = f"{name}, {n}"
+        print(f"{label:34s} {u.mean():8.4f} {error:9.4f} {found['les'].mean():7.2f}", flush=True)
 
 
 def cells(kept: Kept) -> None:
@@ -207,7 +213,9 @@ def cells(kept: Kept) -> None:
     for seed, (day, points) in enumerate(days.items()):
         found = kept(
             f"cells {day}",
-            lambda x=points, s=300 + seed: run(lambda rng: split(x, 1000, 1000, rng), per_day, s),
+            lambda x=points, s=kept.seed + 300 + seed: run(
+                lambda rng: split(x, 1000, 1000, rng), per_day, s
+            ),
         )
         print(f"{day}: {int((found['p'] <= 0.05).sum())} of {per_day} same-day pairs at 0.05")
     late = (days["D0"], days["D6"])
@@ -216,7 +224,7 @@ def cells(kept: Kept) -> None:
         lambda: run(
             lambda rng: tuple(x[rng.permutation(len(x))[:1000]] for x in late),
             kept.runs(200),
-            310,
+            kept.seed + 310,
         ),
     )
     print(f"D0 and D6: {int((found['p'] <= 0.05).sum())} of {found['p'].size} at 0.05", flush=True)
@@ -331,8 +339,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=", ".join(PARTS))
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    kept = Kept(given.keep, given.share)
+    kept = Kept(given.keep, given.share, given.seed)
     warnings.simplefilter("ignore", ua.errors.SampleSizeWarning)
     for name in given.parts or [name for name in PARTS if name != "rule"]:
         print(f"# {name}")

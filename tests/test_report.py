@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -404,3 +405,48 @@ def test_asymmetric_distance_counts_both_directions():
 )
 def test_numbers_have_four_digits(value, text):
     assert number(value) == text
+
+
+# Inference
+
+
+@pytest.fixture(scope="module")
+def tested():
+    rng = np.random.default_rng(0)
+    dimensions = {"three": 3, "again": 3, "<nine>": 9}
+    clouds = {name: rng.normal(size=(300, d)) for name, d in dimensions.items()}
+    return ua.compare(clouds, n_eigenvalues=20, inference=True)
+
+
+def test_the_summary_says_what_is_told_apart(tested):
+    found, careful, fine = summary_of(tested)
+    assert "Of 3 pairs 2 differ by more than sampling noise" in found
+    assert "Not told apart: <bdi>three</bdi> and <bdi>again</bdi> (p = " in found
+    assert "are two samples of one dataset, measured on blocks of 30 rows" in found
+    assert "approximate" not in careful
+    assert "inference=True" not in fine
+
+
+def test_pairs_that_all_differ_and_one_pair(tested):
+    everything = np.ones_like(tested.inference.p_holm, dtype=float) * 0.001
+    all_differ = replace(tested, inference=replace(tested.inference, p_holm=everything))
+    assert "All 3 pairs differ by more than" in summary_of(all_differ)[0]
+    approximate = replace(tested, inference=replace(tested.inference, is_approximate=True))
+    assert "p-values and intervals are approximate" in summary_of(approximate)[1]
+
+
+def test_without_inference_the_summary_says_what_bounds_leave_out(comparison, tmp_path):
+    fine = summary_of(comparison)[2]
+    assert "Sampling noise is not part of these bounds" in fine
+    page = written(comparison, tmp_path, command="unaligned compare a b --report r.html")
+    assert "<code>--inference</code> estimates it" in page
+
+
+def test_the_page_has_the_inference(tested, comparison, tmp_path):
+    data = data_of(written(tested, tmp_path))["inference"]
+    np.testing.assert_array_equal(unpacked(data["holm"], (3, 3)), tested.inference.p_holm)
+    np.testing.assert_array_equal(
+        unpacked(data["low"], (3, 3)), tested.inference.intervals[..., 0]
+    )
+    np.testing.assert_allclose(data["floor"], tested.inference.noise_floor)
+    assert data_of(written(comparison, tmp_path))["inference"] is None

@@ -46,8 +46,8 @@ class Inference:
         Of permutation tests, as they are and adjusted for the number of pairs (Holm, 1979;
         Benjamini and Hochberg, 1995); 1 for a dataset with itself.
     noise_floor, reference_noise_floor
-        Of each dataset and reference, (n,) and (m,): the distance between two samples of this
-        size, by sampling alone.
+        Of each dataset and reference, (n,) and (m,): the distance between the mean block
+        signatures of two samples of this size, by sampling alone; on the scale of `corrected`.
     block_size, n_eigenvalues
         Rows and K of all blocks.
     n_permutations

@@ -475,3 +475,17 @@ def test_unique_text_is_not_the_default_colouring(browser, tmp_path):
         "nothing",
         "path",
     ]
+
+
+def test_inference_is_in_the_pair_the_matrix_and_the_tables(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    clouds = {n: rng.normal(size=(300, d)) for n, d in {"three": 3, "again": 3, "nine": 9}.items()}
+    found = ua.compare(clouds, n_eigenvalues=20, inference=True)
+    found.report(tmp_path / "report.html")
+    open_page(browser, tmp_path / "report.html")
+    assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    words = by_id(browser, "pair-words").text
+    assert "They differ by more than sampling noise: corrected " in words
+    assert "noise floors" in words
+    assert len(browser.find_elements("css selector", "#heatmap .cross")) == 2
+    assert "noise floor" in by_id(browser, "tables").get_attribute("textContent")

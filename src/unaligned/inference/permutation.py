@@ -54,7 +54,8 @@ class PermutationTest:
     interval
         A 95 % confidence interval of `distance`, over blocks (or groups).
     noise_floor
-        The distance between two samples of one dataset of this size, by sampling alone.
+        The distance between the mean signatures of two samples of one dataset of this size, by
+        sampling alone; on the scale of `distance`.
     block_size, n_blocks
         Rows per block, and the number of blocks of each dataset.
     n_eigenvalues, gamma

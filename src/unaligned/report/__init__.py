@@ -16,10 +16,11 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from .._format import jsonable
+from ..defaults import SIGNIFICANCE
 from ..errors import InputTypeError, counted
 from ..figures import COLOURS
 from ..io.archive import write_text
-from ..result import Comparison
+from ..result import Comparison, Inference
 from ..tags import metadata_tags, read_tags
 from .content import Content
 from .summary import cautions, findings, number, passed_checks
@@ -73,6 +74,8 @@ def _page(content: Content, title: str, command: str | None) -> str:
         limits = [option.sub(r"<code>--\1 \2</code>", limit) for limit in limits]
         limits = [limit.replace("<code>tol</code>", "<code>--tol</code>") for limit in limits]
     checks = passed_checks(content)
+    if command:
+        checks = [check.replace("inference=True", "--inference") for check in checks]
     if not limits:
         checks.insert(0, "No problems were found.")
     fields = {
@@ -169,6 +172,7 @@ def payload(content: Content, title: str) -> dict[str, Any]:
         "references": comparison.reference_names,
         "distances": _packed(comparison.distances),
         "bounds": _packed(comparison.error_bounds),
+        "inference": None if comparison.inference is None else _inference(comparison.inference),
         "order": content.order,
         "tree": [] if content.linkage is None else content.linkage[:, :3],
         "groups": None if content.groups is None else content.groups.labels,
@@ -205,6 +209,20 @@ def _spectra(content: Content) -> dict[str, Any]:
             }
             for s in signatures
         ],
+    }
+
+
+def _inference(found: Inference) -> dict[str, Any]:
+    return {
+        "corrected": _packed(found.corrected),
+        "low": _packed(found.intervals[..., 0]),
+        "high": _packed(found.intervals[..., 1]),
+        "p": _packed(found.p_values),
+        "holm": _packed(found.p_holm),
+        "floor": found.noise_floor,
+        "referenceFloor": found.reference_noise_floor,
+        "blockSize": found.block_size,
+        "level": SIGNIFICANCE,
     }
 
 

@@ -12,6 +12,9 @@ from .._check import FloatArray
 from .content import Content
 
 _MINUS = "\N{MINUS SIGN}"
+_SAMPLING = (
+    " Sampling noise is not part of these bounds; <code>inference=True</code> estimates it."
+)
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -49,6 +52,7 @@ def findings(content: Content) -> list[str]:
             f"({number(means.min())}) and {name(str(means.idxmax()))} farthest "
             f"({number(means.max())})."
         )
+    sentences += _told_apart(content)
     for found in content.correlations:
         values = f"{found.pearson:.2f} (Pearson; {found.spearman:.2f} by rank)"
         sentences.append(
@@ -76,6 +80,39 @@ def _extremes(content: Content) -> list[str]:
         f"({number(values[high])}).",
         f"The median of the {len(values)} distances is {number(float(np.median(values)))}.",
     ]
+
+
+def _told_apart(content: Content) -> Iterable[str]:
+    """Say which pairs differ by more than sampling noise, and what that noise is."""
+    comparison, found = content.comparison, content.comparison.inference
+    if found is None:
+        return
+    rows, columns = content.places
+    differ, p_values = found.is_significant[rows, columns], found.p_values[rows, columns]
+    pairs = [
+        f"{name(comparison.names[rows[k]])} and {name(comparison.reference_names[columns[k]])} "
+        f"(p = {number(float(f'{p_values[k]:.2g}'))})"
+        for k in np.flatnonzero(~differ)
+    ]
+    rule = "more than sampling noise (p ≤ 0.05 after Holm's adjustment)"
+    if not pairs:
+        every = "The pair differs" if len(differ) == 1 else f"All {len(differ)} pairs differ"
+        yield f"{every} by {rule}."
+    else:
+        most = 6 if len(pairs) <= 8 else 4
+        rest = f" and {len(pairs) - most} more" if len(pairs) > most else ""
+        yield (
+            f"Of {len(differ)} {'pair' if len(differ) == 1 else 'pairs'} {int(differ.sum())} "
+            f"{'differs' if differ.sum() == 1 else 'differ'} by {rule}. Not told apart: "
+            f"{'; '.join(pairs[:most])}{rest}."
+        )
+    low, high = int(found.noise_floor.argmin()), int(found.noise_floor.argmax())
+    yield (
+        f"Corrected distances have a noise floor of {number(found.noise_floor[low])} "
+        f"({name(comparison.names[low])}) to {number(found.noise_floor[high])} "
+        f"({name(comparison.names[high])}): that far apart are two samples of one dataset, "
+        f"measured on blocks of {found.block_size} rows."
+    )
 
 
 def _groups(content: Content) -> Iterable[str]:
@@ -107,7 +144,7 @@ def _isolated(content: Content) -> Iterable[str]:
 
 def cautions(content: Content) -> list[str]:
     """Return the limitations of the results."""
-    checks = (_sizes, _dropped_rows, _duplicates, _below_gamma, _bounds)
+    checks = (_sizes, _approximate, _dropped_rows, _duplicates, _below_gamma, _bounds)
     return [sentence for check in checks for sentence in check(content)]
 
 
@@ -131,6 +168,15 @@ def _sizes(content: Content) -> Iterable[str]:
     if rank is not None and rank > 0.5:
         sentence += f" Distances correlate with differences of size (rank correlation {rank:.2f})."
     yield sentence
+
+
+def _approximate(content: Content) -> Iterable[str]:
+    found = content.comparison.inference
+    if found is not None and found.is_approximate:
+        yield (
+            "Preprocessing was fitted to each dataset as a whole, so p-values and intervals are "
+            "approximate."
+        )
 
 
 def _dropped_rows(content: Content) -> Iterable[str]:
@@ -212,6 +258,7 @@ def passed_checks(content: Content) -> list[str]:
         sentences.append(
             f"Every distance is accurate to within {number(float(bounds.max()))} (error bounds: "
             f"{content.bound_kinds}); the smallest is {number(float(distances.min()))}."
+            + ("" if content.comparison.inference else _SAMPLING)
         )
     if content.signatures and not [*_sizes(content)]:
         sizes = {s.n_samples for _, s in content.signatures}

@@ -38,9 +38,10 @@ def noise_floor(squared: FloatArray) -> float:
               = 2\, \mathrm{tr}\, \mathrm{cov}(s) / n
 
     is the mean squared distance between the mean signatures of two independent samples of n
-    blocks. The noise of an eigenvalue falls as the root of the number of rows, so f also estimates
-    the distance between the signatures of two samples of n b rows, while K is a small part (a
-    third) of the rows b of a block.
+    blocks. For the signatures of all n b rows it is a low estimate, because noise falls more
+    slowly than the root of the number of rows while b is near K: 0.16, 0.21 and 0.22 from blocks
+    of 200, 400 and 500 rows where two samples of 2000 rows are 0.32 apart (covariance
+    eigenvalues 1/i, K=100).
 
     Parameters
     ----------

@@ -13,6 +13,12 @@ const names = data.names;
 const references = data.references;
 const distances = unpack(data.distances, Float64Array, names.length);
 const bounds = unpack(data.bounds, Float64Array, names.length);
+const inference = data.inference;
+if (inference) {
+  for (const key of ["corrected", "low", "high", "p", "holm"]) {
+    inference[key] = unpack(inference[key], Float64Array, names.length);
+  }
+}
 const spectra = data.spectra;
 if (spectra) {
   spectra.eigenvalues = unpack(spectra.eigenvalues, Float64Array, spectra.names.length);

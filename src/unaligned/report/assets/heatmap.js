@@ -55,6 +55,7 @@ class Heatmap extends InteractiveChart {
     if (strip) picture.append(...rows.map((i, y) => this.strip(i, y)));
     if (labelled) picture.append(...this.rowLabels(), ...this.columnLabels());
     if (m <= 12 && size >= 34) picture.append(...this.numbers());
+    if (inference && size >= 9) picture.append(...this.crosses());
     picture.append(svg("g", { class: "marks" }));
     return picture;
   }
@@ -155,6 +156,20 @@ class Heatmap extends InteractiveChart {
     );
   }
 
+  // A cross in the corner of the cells of pairs that are not told apart.
+  crosses() {
+    const { left, top, size, rows, columns } = this.layout;
+    const at = { "text-anchor": "end", "dominant-baseline": "hanging", class: "cross" };
+    return rows.flatMap((i, y) =>
+      columns.flatMap((j, x) => {
+        if ((data.isSquare && i === j) || inference.holm[i][j] <= inference.level) return [];
+        const label = text(left + (x + 1) * size - 2, top + y * size + 2, "×", at);
+        label.style.fill = this.share(distances[i][j]) > 0.55 ? "#111111" : "#ffffff";
+        return [sized(label, clamp(size / 3, 8, 13))];
+      }),
+    );
+  }
+
   // The chosen pair is dashed, in both of its cells; the cell under the pointer is solid. Black under
   // white, so that they are visible on every colour.
   mark() {
@@ -179,7 +194,8 @@ class Heatmap extends InteractiveChart {
     const [i, j] = this.pair();
     const bound = i === j && data.isSquare ? NaN : bounds[i][j];
     const about = Number.isFinite(bound) ? ` ± ${formatted(bound, 2)}` : "";
-    return `${names[i]} – ${references[j]}\n${formatted(distances[i][j])}${about}`;
+    const sure = inference && !(data.isSquare && i === j) ? `\n${sureness(i, j)}` : "";
+    return `${names[i]} – ${references[j]}\n${formatted(distances[i][j])}${about}${sure}`;
   }
 
   point(x, y) {
@@ -234,6 +250,7 @@ function drawHeatmap() {
     gradient(formatted(low, 3), formatted(high, 3)),
     html("br"),
     `Brighter is farther apart.${tree}${against} Choose a cell to see that pair below.`,
+    inference ? " A cross marks pairs that are not told apart (p > 0.05, Holm)." : "",
   );
   const options = data.isSquare && data.tree.length ? [["tree", "by the tree"]] : [];
   options.push(["given", "as given"], ...data.tags.map((tag, k) => [String(k), `by ${tag.name}`]));

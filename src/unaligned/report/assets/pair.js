@@ -60,6 +60,13 @@ function pairChart(title, draw) {
   listen(["pair"], redraw);
 }
 
+// The corrected distance of a pair, its interval and p-value.
+function sureness(a, b) {
+  const ends = [inference.low[a][b], inference.high[a][b]].map((end) => formatted(end, 3));
+  const corrected = `corrected ${formatted(inference.corrected[a][b], 3)}`;
+  return `${corrected} (95 %: ${ends.join(" to ")}), p = ${formatted(inference.p[a][b], 2)}`;
+}
+
 function pairWords() {
   const [a, b] = state.pair;
   const distance = distances[a][b];
@@ -69,6 +76,14 @@ function pairWords() {
   words.push(` is ${formatted(distance)}`);
   if (Number.isFinite(bound)) words.push(`, accurate to within ${formatted(bound, 2)}`);
   words.push(rankWords(distance), ".");
+  if (inference) {
+    const apart = inference.holm[a][b] <= inference.level;
+    const verdict = apart ? "They differ by more than" : "They are not told apart from";
+    words.push(` ${verdict} sampling noise: ${sureness(a, b)}, adjusted `);
+    words.push(`${formatted(inference.holm[a][b], 2)} (Holm); noise floors `);
+    words.push(`${formatted(inference.floor[a], 3)} and `);
+    words.push(`${formatted(inference.referenceFloor[b], 3)}.`);
+  }
   return spectra ? [...words, ...drivers()] : words;
 }
 

@@ -136,6 +136,7 @@ function nearestTo(i) {
 function datasetsTable() {
   const head = ["dataset", ...data.tags.map((tag) => tag.name)];
   if (spectra) head.push("samples", "features", "σ²", "smallest λ", "solver", "error ≤", "bound");
+  if (inference) head.push("noise floor");
   head.push(data.isSquare ? "nearest" : "nearest reference", "its distance");
   const rows = names.map((name, i) => {
     const row = [name, ...data.tags.map((tag) => tag.values[i])];
@@ -151,6 +152,7 @@ function datasetsTable() {
         s.kind,
       );
     }
+    if (inference) row.push(inference.floor[i]);
     const near = nearestTo(i);
     return [...row, near < 0 ? "–" : references[near], near < 0 ? "–" : distances[i][near]];
   });
@@ -183,14 +185,16 @@ function matrixText(separator) {
 }
 
 function pairsText() {
-  const rows = [row(["first", "second", "distance", "error_bound"], ",")];
+  const sure = ["corrected", "low", "high", "p", "holm"];
+  const head = ["first", "second", "distance", "error_bound", ...(inference ? sure : [])];
+  const rows = [row(head, ",")];
   names.forEach((name, i) =>
     references.forEach((other, j) => {
       const twice = data.isSquare && j <= i && distances[i][j] === distances[j][i];
       if (twice || (data.isSquare && i === j)) return;
-      rows.push(
-        row([name, other, distances[i][j], Number.isNaN(bounds[i][j]) ? "" : bounds[i][j]], ","),
-      );
+      const cells = [name, other, distances[i][j], Number.isNaN(bounds[i][j]) ? "" : bounds[i][j]];
+      if (inference) cells.push(...sure.map((key) => inference[key][i][j]));
+      rows.push(row(cells, ","));
     }),
   );
   return [...rows, ""].join("\n");
@@ -206,6 +210,16 @@ function everything() {
     references: data.isSquare ? undefined : references,
     distances: plain(distances),
     error_bounds: plain(bounds),
+    inference: inference && {
+      corrected: plain(inference.corrected),
+      low: plain(inference.low),
+      high: plain(inference.high),
+      p_values: plain(inference.p),
+      p_holm: plain(inference.holm),
+      noise_floor: inference.floor,
+      reference_noise_floor: data.isSquare ? undefined : inference.referenceFloor,
+      block_size: inference.blockSize,
+    },
     tags: Object.fromEntries(data.tags.map((tag) => [tag.name, tag.values])),
     groups: data.groups,
     linkage: data.tree,
