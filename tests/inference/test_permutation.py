@@ -185,6 +185,8 @@ def test_groups_take_text_and_unequal_sizes():
             r"dataset 'b' has 90 rows, and its labels have shape \(88,\)",
         ),
         (([0, 1] * 45, [0] * 80 + [1] * 10), "1 of dataset 'b' has 10 rows, and block_size is 30"),
+        (([0, 1] * 45, [0, np.nan] * 45), r"row 1 of dataset 'b' has no label \(nan\)"),
+        (([None, 1] * 45, [0, 1] * 45), r"row 0 of dataset 'a' has no label \(None\)"),
         (None, r"at least 4 blocks of block_size=30 rows, that is 120 rows; dataset 'a' has 90"),
     ],
 )

@@ -306,6 +306,16 @@ def _labels(labels: Any, dataset: Dataset) -> tuple[npt.NDArray[Any], list[Any]]
             f"groups: {dataset.label} has {dataset.n_samples} rows{dropped}, and its labels have "
             f"shape {found.shape}. Give one label per row."
         )
+    missing = [
+        i
+        for i, label in enumerate(found.tolist())
+        if label is None or (isinstance(label, float) and math.isnan(label))
+    ]
+    if missing:
+        raise InputError(
+            f"groups: row {missing[0]} of {dataset.label} has no label ({found[missing[0]]}). "
+            "Give every row a label, or leave the row out."
+        )
     found = found.astype(str) if found.dtype.kind in "OSU" else found
     return found, list(dict.fromkeys(found.tolist()))
 
