@@ -188,7 +188,8 @@ class _Model:
         n, k, solver, affordable = self.n, self.k, self.solver, math.inf
         is_auto = solver.name == "auto"
         if is_auto and self.is_streamed:
-            solver, affordable = Krylov(), auto.affordable_streamed(n, self.dataset.n_features, k)
+            name = auto.streamed_fallback(n, self.dataset.n_features, k, self.accuracy.tol)
+            solver, affordable = auto.resolve_solver(name), default_budget(k)
         elif is_auto:
             checked = self.dataset.kind not in ("distances", "affinity") or n <= CHECKABLE
             definite = self.is_matrix_free or (checked and self.part(300).definite)

@@ -14,7 +14,7 @@ from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.kernel import Gaussian
 from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import GeneratedRows
-from unaligned.spectra import auto, landmarks
+from unaligned.spectra import auto, landmarks, sampled
 from unaligned.spectra.landmarks import Landmarks, streamed
 
 TORI = {
@@ -157,12 +157,22 @@ def test_heavy_tail_falls_back_to_krylov_before_any_pass(always, monkeypatch):
     assert np.linalg.norm(found.values - wanted.values) <= 1e-6
 
 
-def test_heavy_tail_of_many_rows_warns_with_remedy(always, monkeypatch):
+def test_heavy_tail_of_many_rows_is_sampled_and_warns(always, monkeypatch):
     monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
     monkeypatch.setattr(auto, "MOST_ROWS", 1000)
-    with pytest.warns(AccuracyWarning, match=r"300 landmarks.*heavy tail.*'pca:10'"):
+    monkeypatch.setattr(sampled, "MOST_LANDMARKS", 600)
+    with pytest.warns(AccuracyWarning, match=r"solver='sampled' .* above tol=0.0001"):
         found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0)
-    assert (found.stats["chosen"], found.stats["landmarks"]) == ("landmarks", 300)
+    assert (found.stats["chosen"], found.bound_kind) == ("sampled", "statistical")
+    errors = np.linalg.norm(found.values - exact(NOISE, 60.0, 20).values)
+    assert errors <= found.total_error_bound <= auto.SAMPLED_TOL
+
+
+def test_heavy_tail_in_landmarks_warns_with_remedy(always, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(landmarks, "BUDGET", 300)
+    with pytest.warns(AccuracyWarning, match=r"300 landmarks.*heavy tail.*'pca:10'"):
+        found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0, solver="landmarks")
     errors = np.abs(found.values - exact(NOISE, 60.0, 20).values)
     assert (errors <= found.error_bound).all()

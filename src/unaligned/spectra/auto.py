@@ -12,6 +12,7 @@ from .._format import amount
 from ..defaults import SMALL_ROWS
 from ..engine.memory import available_memory
 from ..errors import InputError
+from ..operators.affinity import KernelAffinity
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
 from .base import Accuracy, EigenSolver, Spectrum
@@ -29,6 +30,8 @@ SOLVERS = {
 
 # Rows: products with an affinity that is not in memory take minutes up to here, O(N²) beyond.
 MOST_ROWS = 100_000
+# The smallest error that `sampled` is asked for: below, it would sample most of the rows.
+SAMPLED_TOL = 0.05
 COLUMNS_PER_VALUE = 4  # m/K expected of `krylov`: 2.5 on digits, 5 on isotropic noise
 
 
@@ -39,14 +42,17 @@ class Auto(EigenSolver):
     The rules, in order:
 
     0. Points read by blocks (50,000 rows and more, or a source of more than 256 MiB): `landmarks`.
-       If a sample predicts that too many are needed, and there are at most 100,000 rows: `krylov`,
-       with the points in memory.
+       If a sample predicts that more than max(2000, 10 K) are needed: `krylov`, with the points in
+       memory, for up to 100,000 rows and `tol` < 0.05, else `sampled`. That aims at an error of
+       0.05 where `tol` is smaller, and warns.
     1. An operator that may have negative eigenvalues: `exact` if its N² matrix fits into memory
        and is no more expensive, else `krylov`.
     2. N ≤ 500, or K > N/4: `exact`. Nothing is cheaper.
     3. A positive affinity: `landmarks`, as long as the number of landmarks that it predicts from
-       its residuals costs less than rule 4. Trying costs a few percent.
-    4. `exact` or `krylov`, whichever needs fewer operations, with m = 4 K columns for `krylov`;
+       its residuals costs less than rule 5. Trying costs a few percent.
+    4. Points and `tol` ≥ 0.05: `sampled`, where three times its first round costs less than rule
+       5. If it misses `tol`, rule 5 follows.
+    5. `exact` or `krylov`, whichever needs fewer operations, with m = 4 K columns for `krylov`;
        `krylov` if the N² matrix does not fit into memory. If `krylov` misses `tol` and the matrix
        fits, `exact` follows.
 
@@ -81,6 +87,14 @@ class Auto(EigenSolver):
             if found is not None:
                 return _explained(found, f"up to {choice.affordable:.0f} landmarks are cheapest")
             why = f"{why}; the residual of landmarks falls too slowly"
+            if isinstance(getattr(operator, "affinity", None), KernelAffinity) and sampled_pays(
+                n, k, accuracy.tol, choice.price
+            ):
+                from .sampled import Sampled
+
+                found = Sampled().attempt(operator, k, accuracy, rng)
+                if found.stats["converged"]:
+                    return _explained(found, "three rounds of sampled rows are cheapest")
         if choice.solver == "exact":
             return _explained(Exact().solve(operator, k, accuracy, rng), why)
         from .krylov import Krylov, warn_if_missed
@@ -97,17 +111,24 @@ def _solve_streamed(
     operator: DiffusionOperator, k: int, accuracy: Accuracy, rng: Generator
 ) -> Spectrum:
     """Apply rule 0."""
-    from .krylov import Krylov
-    from .landmarks import Landmarks
+    from .landmarks import Landmarks, default_budget
 
     n, n_features = operator.n_samples, operator.affinity.passes.source.n_features
-    affordable = affordable_streamed(n, n_features, k)
-    found = Landmarks().attempt(operator, k, accuracy, rng, affordable)
+    found = Landmarks().attempt(operator, k, accuracy, rng, default_budget(k))
     if found is not None:
         return _explained(found, f"N={n}: read by blocks")
+    why = "the residual of landmarks falls too slowly"
+    if streamed_fallback(n, n_features, k, accuracy.tol) == "sampled":
+        from .sampled import Sampled, warn_if_missed
+
+        wanted = replace(accuracy, tol=max(accuracy.tol, SAMPLED_TOL))
+        found = Sampled().attempt(operator, k, wanted, rng)
+        warn_if_missed(found, accuracy)
+        return _explained(found, why)
+    from .krylov import Krylov
+
     in_memory = DiffusionOperator(operator.affinity.in_memory())
-    found = Krylov().solve(in_memory, k, accuracy, rng)
-    return _explained(found, "the residual of landmarks falls too slowly")
+    return _explained(Krylov().solve(in_memory, k, accuracy, rng), why)
 
 
 def _explained(spectrum: Spectrum, why: str) -> Spectrum:
@@ -116,7 +137,7 @@ def _explained(spectrum: Spectrum, why: str) -> Spectrum:
 
 
 class Choice(NamedTuple):
-    """What rules 1 to 4 choose for N rows in memory."""
+    """What rules 1 to 5 choose for N rows in memory."""
 
     solver: str  # "exact" or "krylov", where landmarks are not tried or too many
     price: float  # its operations
@@ -125,7 +146,7 @@ class Choice(NamedTuple):
 
 
 def choose(n: int, k: int, *, definite: bool, tiled: bool) -> Choice:
-    """Return what rules 1 to 4 choose for N rows and K eigenvalues."""
+    """Return what rules 1 to 5 choose for N rows and K eigenvalues."""
     small = n <= 500 or 4 * k > n
     exact, krylov = exact_price(n), krylov_price(n, k, tiled=tiled)
     solver = "exact" if small or exact <= krylov else "krylov"
@@ -171,12 +192,28 @@ def fits(n: int, tiled: bool) -> bool:
     return not tiled and (n <= SMALL_ROWS or 16 * n**2 <= available_memory() // 2)
 
 
-def affordable_streamed(n: int, n_features: int, k: int) -> float:
-    """Return how many landmarks rule 0 allows: any number if `krylov` is no alternative."""
-    from .landmarks import default_budget
+def sampled_pays(n: int, k: int, tol: float, price: float) -> bool:
+    """Return whether `sampled` may reach `tol` in fewer operations than `price`.
 
-    alternative = n <= MOST_ROWS and 4 * 8 * n * n_features <= available_memory()
-    return default_budget(k) if alternative else math.inf
+    Two rounds are the rule, and the second takes about twice as many operations as the first.
+
+    >>> sampled_pays(20_000, 200, 0.1, krylov_price(20_000, 200, tiled=True))
+    True
+    """
+    from .sampled.sizes import first_sizes
+
+    return tol >= SAMPLED_TOL and 3.0 * first_sizes(n, k).work(n) < price
+
+
+def streamed_fallback(n: int, n_features: int, k: int, tol: float) -> str:
+    """Return the solver of rule 0 where landmarks are too many.
+
+    >>> streamed_fallback(60_000, 50, 200, 1e-4), streamed_fallback(200_000, 50, 200, 1e-4)
+    ('krylov', 'sampled')
+    """
+    fits_memory = n <= MOST_ROWS and 4 * 8 * n * n_features <= available_memory()
+    cheaper = sampled_pays(n, k, tol, krylov_price(n, k, tiled=True))
+    return "krylov" if fits_memory and not cheaper else "sampled"
 
 
 def resolve_solver(solver: str | EigenSolver, sketch_size: int | None = None) -> EigenSolver:

@@ -83,6 +83,14 @@ class Sampled(EigenSolver):
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of a diffusion operator of points."""
+        spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
+        warn_if_missed(spectrum, accuracy)
+        return spectrum
+
+    def attempt(
+        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
+    ) -> Spectrum:
+        """Solve without a warning where `tol` is missed; `stats["converged"]` tells."""
         affinity = operator.affinity if isinstance(operator, DiffusionOperator) else None
         if isinstance(affinity, StreamedAffinity):
             passes = affinity.passes
@@ -96,17 +104,21 @@ class Sampled(EigenSolver):
         run = _Run(passes, affinity.kernel, n_eigenvalues, accuracy, rng)
         spectrum = run.solve(self.max_landmarks or MOST_LANDMARKS)
         affinity.entries_evaluated += run.entries
-        bound = spectrum.total_log_error(accuracy.gamma)
-        converged = bound <= accuracy.tol
-        if not converged:
-            warn(
-                f"solver='sampled' estimates the error of log(λ + γ) at {bound:.2g} (95 %) with "
-                f"{spectrum.stats['landmarks']} landmarks and {spectrum.stats['rows_sampled']} "
-                f"sampled rows, above tol={accuracy.tol:g}. Raise tol or max_landmarks, or use "
-                "solver='krylov'.",
-                AccuracyWarning,
-            )
+        converged = spectrum.total_log_error(accuracy.gamma) <= accuracy.tol
         return replace(spectrum, stats={**spectrum.stats, "converged": converged})
+
+
+def warn_if_missed(spectrum: Spectrum, accuracy: Accuracy) -> None:
+    """Warn if the stated error is above `tol`."""
+    bound = spectrum.total_log_error(accuracy.gamma)
+    if bound > accuracy.tol:
+        warn(
+            f"solver='sampled' estimates the error of log(λ + γ) at {bound:.2g} (95 %) with "
+            f"{spectrum.stats['landmarks']} landmarks and {spectrum.stats['rows_sampled']} "
+            f"sampled rows, above tol={accuracy.tol:g}. Raise tol or max_landmarks, or use "
+            "solver='krylov'.",
+            AccuracyWarning,
+        )
 
 
 class _Run:

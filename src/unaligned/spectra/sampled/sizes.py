@@ -43,7 +43,11 @@ def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LA
 
 
 def larger_sizes(
-    sizes: Sizes, found: SampledSpectrum, n_samples: int, accuracy: Accuracy, max_landmarks: int
+    sizes: Sizes,
+    found: SampledSpectrum,
+    n_samples: int,
+    accuracy: Accuracy,
+    max_landmarks: int = MOST_LANDMARKS,
 ) -> Sizes:
     r"""Return the cheapest sizes whose predicted error is at most 0.8 `tol`, or the best ones.
 
@@ -51,7 +55,8 @@ def larger_sizes(
 
     .. math:: \|R_i\|^2 \propto \frac{1}{n} \Big(1 - \frac{n}{N}\Big) \sum_{j > m} \lambda_j^2
 
-    with the λ beyond those known on a power law.
+    with the λ beyond those known on a power law. The prediction is scaled by what it says of these
+    sizes.
     """
     theta = np.maximum(found.ritz_values, 1e-300)
     known = sizes.functions
@@ -87,7 +92,9 @@ def larger_sizes(
         if c >= s
     ]
     choices = sorted(set(choices) or {sizes})
-    good = [choice for choice in choices if error(choice) <= 0.8 * accuracy.tol]
+    stated = float(np.linalg.norm(found.half_widths))
+    wanted = 0.8 * accuracy.tol * error(sizes) / max(stated, 1e-300)
+    good = [choice for choice in choices if error(choice) <= wanted]
     if good:
         return min(good, key=lambda choice: choice.work(n_samples))
     return min(choices, key=error)
