@@ -9,7 +9,7 @@ from . import _check
 from ._check import RNGLike
 from .cache import Cache
 from .data.dataset import Dataset
-from .defaults import GAMMA, TOL
+from .defaults import GAMMA
 from .engine import EngineLike, resolve_engine
 from .errors import InputTypeError, OptionError
 from .execution import compare_pair, default_jobs, describe_all, fill
@@ -37,7 +37,7 @@ def signature(
     n_eigenvalues: int | None = None,
     gamma: float | str = GAMMA,
     solver: Any = "auto",
-    tol: float = TOL,
+    tol: float | None = None,
     rng: RNGLike = None,
     engine: EngineLike = None,
     progress: bool | None = None,
@@ -61,7 +61,9 @@ def signature(
         `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, `"sampled"`, or a
         solver with its own settings.
     tol
-        Wanted 2-norm of the error of the K values.
+        Wanted 2-norm of the error of the K values. None is 1e-4 where that takes up to
+        2.5·10¹² operations (about a minute), else max(0.05, a fifth of the sampling noise of the
+        data); `recipe.tol` says which.
     rng
         Seed or generator; None always gives the same values for the same data.
     engine

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from timeit import default_timer, repeat
 from typing import Any
 
@@ -13,7 +13,7 @@ from . import _check
 from ._format import amount, duration
 from .comparison import prepare
 from .data.dataset import Dataset
-from .defaults import GAMMA, TOL
+from .defaults import GAMMA, SAMPLED_TOL
 from .engine import one_blas
 from .engine.memory import storage_for
 from .errors import InputTypeError, collected
@@ -22,6 +22,7 @@ from .operators.bandwidth import EXACT_PAIRS
 from .operators.base import CHECKABLE, PSDOperator
 from .operators.kernel import is_euclidean
 from .spectra import auto, pipeline
+from .spectra.blocks import sampling_noise
 from .spectra.bounds import sample_rows
 from .spectra.krylov import Krylov, default_block_size, default_columns
 from .spectra.landmarks import Landmarks, default_budget
@@ -37,8 +38,8 @@ class Estimate:
     """The predicted cost of a signature, or of a collection of them.
 
     `seconds` is the time on this machine, `memory_bytes` the peak beyond the data itself,
-    `reason` what both are based on. For a collection, `n_samples` is the sum, `n_features` and
-    `n_eigenvalues` are the largest.
+    `reason` what both are based on, `cheaper` what takes less time. For a collection,
+    `n_samples` is the sum, `n_features` and `n_eigenvalues` are the largest.
     """
 
     solver: str
@@ -48,13 +49,19 @@ class Estimate:
     n_features: int
     n_eigenvalues: int
     reason: str
+    error: float | None = None  # `tol`, which `tol=None` chooses
+    sampling_noise: float | None = None  # where `tol` depends on it
+    cheaper: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"{self.n_samples:,} × {self.n_features}, K={self.n_eigenvalues}: "
             f"about {duration(self.seconds)} and {amount(self.memory_bytes)} beyond the data "
             f"with {self.solver}. {self.reason}."
         )
+        if self.sampling_noise is not None:
+            text += f" Error {self.error:.2g}, sampling noise about {self.sampling_noise:.2g}."
+        return text + "".join(f" {way}." for way in self.cheaper)
 
 
 def estimate(
@@ -63,7 +70,7 @@ def estimate(
     n_eigenvalues: int | None = None,
     gamma: float | str = GAMMA,
     solver: Any = "auto",
-    tol: float = TOL,
+    tol: float | None = None,
     **options: Any,
 ) -> Estimate:
     """Return the predicted cost of `signature`, before it is computed.
@@ -78,7 +85,7 @@ def estimate(
         As for `signature`; or a dict or list as for `compare`: times and rows are added, and of
         many datasets of about the same shape three are probed.
     n_eigenvalues, gamma, solver, tol, **options
-        As for `signature`.
+        As for `signature`; `subsample`, a number of rows, as for `compare`.
 
     Examples
     --------
@@ -88,8 +95,14 @@ def estimate(
     ('landmarks', True, 2000)
     """
     given = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
-    known = (*_check.option_names(pipeline.SignatureSettings), "preprocess", "nan_policy")
+    known = (
+        *_check.option_names(pipeline.SignatureSettings),
+        "preprocess",
+        "nan_policy",
+        "subsample",
+    )
     _check.known_options("estimate()", options, known)
+    size = _check.optional_int("subsample", options.pop("subsample", None))
     items: list[Any] = [data]
     if _is_collection(data):
         named = collection("data", data, data_options(options))
@@ -98,7 +111,24 @@ def estimate(
             raise InputTypeError("data holds Signatures only; there is nothing to compute.")
     prepared = [prepare(item, {**given, **options}) for item in items]
     datasets = [getattr(member, "vertices", member) for member, _ in prepared]  # of a mesh
-    return _of_all(datasets, prepared[0][1])
+    settings = prepared[0][1]
+    found = _of_all(_subsampled(datasets, size), settings)
+    fits = (settings.n_eigenvalues or 0) <= 6000
+    if found.seconds < 10.0 or size is not None or not fits:
+        return found
+    small = _of_all(_subsampled(datasets, 6000), settings)
+    if small.seconds > 0.5 * found.seconds:
+        return found
+    return replace(found, cheaper=(f"subsample=6000: about {duration(small.seconds)}",))
+
+
+def _subsampled(datasets: Sequence[Dataset], size: int | None) -> list[Dataset]:
+    """Return the datasets, those of kind points with at most `size` rows."""
+    rng = np.random.default_rng(0)
+    return [
+        d.subsample(size, rng) if size and d.kind == "points" and size < d.n_samples else d
+        for d in datasets
+    ]
 
 
 def _is_collection(data: Any) -> bool:
@@ -142,6 +172,8 @@ class _Model:
     def __init__(self, dataset: Dataset, settings: pipeline.SignatureSettings, k: int) -> None:
         self.dataset, self.kernel, self.solver = dataset, settings.kernel, settings.eigen_solver
         self.n, self.k, self.accuracy = dataset.n_samples, k, settings.accuracy
+        self.settings = settings
+        self.noise: float | None = None
         neighbors, is_points = self.kernel.n_neighbors, dataset.kind == "points"
         self.is_euclidean = is_points and is_euclidean(self.kernel.metric)
         self.is_matrix_free = self.is_euclidean and neighbors is None
@@ -181,15 +213,15 @@ class _Model:
         seconds += self._operator_seconds() + self.reading + 0.005
         memory = max(self._memory(*solver) for solver in solvers.items())
         d, last = self.dataset.n_features, list(solvers)[-1]
-        return Estimate(last, seconds, memory, self.n, d, self.k, reason)
+        tol = self.accuracy.tol
+        return Estimate(last, seconds, memory, self.n, d, self.k, reason, tol, self.noise)
 
     def _solvers(self) -> tuple[dict[str, int], str]:
         """Return the solvers that `Auto` would run with their landmarks or columns, and why."""
         n, k, solver, affordable = self.n, self.k, self.solver, math.inf
         is_auto = solver.name == "auto"
         if is_auto and self.is_streamed:
-            name = auto.streamed_fallback(n, self.dataset.n_features, k, self.accuracy.tol)
-            solver, affordable = auto.resolve_solver(name), default_budget(k)
+            affordable = default_budget(k)
         elif is_auto:
             checked = self.dataset.kind not in ("distances", "affinity") or n <= CHECKABLE
             definite = self.is_matrix_free or (checked and self.part(300).definite)
@@ -200,14 +232,33 @@ class _Model:
             if rank <= affordable:
                 most = getattr(solver, "max_landmarks", None) or default_budget(k)
                 return {"landmarks": min(rank, most)}, reason
+        if is_auto and self.is_matrix_free and affordable:
+            self._relax()
+            tol, d = self.accuracy.tol, self.dataset.n_features
+            if self.is_streamed:
+                solver = auto.resolve_solver(auto.streamed_fallback(n, d, k, tol))
+            elif auto.sampled_pays(n, k, tol, choice.price):
+                solver = auto.resolve_solver("sampled")
         if solver.name == "exact":
             return {"exact": n}, f"{n}³ operations counted"
         if solver.name == "sampled":
-            return {"sampled": first_sizes(n, k).landmarks}, "Operations of one round counted"
+            return {"sampled": first_sizes(n, k).landmarks}, "Operations of two rounds counted"
         columns, reason = self._columns()
         spent = isinstance(solver, Krylov) and columns >= default_columns(k)
         missed = is_auto and spent and auto.fits(n, self.is_tiled)
         return {solver.name: columns, **({"exact": n} if missed else {})}, reason
+
+    def _relax(self) -> None:
+        """Set the accuracy that `tol=None` means, and the sampling noise behind it."""
+
+        def relaxed() -> float:
+            self.noise = sampling_noise(self.rows, self.settings, self.k, 0)
+            self.noise *= math.sqrt(self.rows.n_samples / self.n)
+            return max(SAMPLED_TOL, self.noise / 5.0)
+
+        if self.settings.tol is None:
+            accuracy = replace(self.accuracy, relaxed=relaxed)
+            self.accuracy = auto.affordable(accuracy, self.n, self.k)
 
     def _landmarks(self) -> tuple[int, str]:
         """Return the predicted number of landmarks: a power of N, fitted to two subsamples."""
@@ -246,7 +297,7 @@ class _Model:
         if solver == "exact":
             return unit * auto.exact_price(n) + entry * n**2
         if solver == "sampled":
-            return unit * first_sizes(n, k).work(n)
+            return unit * auto.sampled_price(n, k)
         if solver == "landmarks" and self.is_streamed:
             sample = sample_rows(k)  # two spectra of these measure the effect of σ²
             fixed = auto.landmark_price(SAMPLE_ROWS, effort) + 2.0 * auto.exact_price(sample)

@@ -4,6 +4,7 @@ A constant that only one module uses stays in that module.
 """
 
 GAMMA = 1e-8  # the regularisation γ of log(λ + γ); the paper's choice for the tori
+SAMPLED_TOL = 0.05  # the smallest error that sampling rows aims at: below, it would take most
 TOL = 1e-4  # wanted 2-norm of the error of the K values log(λ + γ)
 N_EIGENVALUES = 200  # K, where no dataset has fewer rows
 BANDWIDTH_FACTOR = 2.0  # σ² = factor · median(d²), as the authors' code has it

@@ -151,7 +151,7 @@ def _sensitivity(
     k = settings.n_eigenvalues or default_eigenvalues([first, second], settings.kernel)
     rule = settings.gamma
     # 0.01 is enough for a table; at γ=1e-10 rounding alone would exceed a smaller tol.
-    tol = max(settings.tol, 1e-2)
+    tol = max(settings.accuracy.tol, 1e-2)
     # The smallest γ needs the most accurate eigenvalues; larger ones reuse them.
     smallest = GAMMAS[0] if isinstance(rule, str) else min(rule, GAMMAS[0])
     base = replace(settings, n_eigenvalues=k, gamma=smallest, tol=tol)

@@ -20,6 +20,7 @@ The tree::
     │   └── MissingDataWarning           dropped rows
     ├── SampleSizeWarning                sample sizes that bias LES
     ├── AccuracyWarning                  `tol` was not reached
+    ├── CostWarning                      work that takes more than a minute
     └── IndefiniteWarning                a matrix that is not positive semi-definite
 
 Every message names the argument, what arrived, the rule and the remedy. Warnings point at the
@@ -36,6 +37,7 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "AccuracyWarning",
+    "CostWarning",
     "DataWarning",
     "DegenerateDataError",
     "EngineError",
@@ -148,6 +150,10 @@ class SampleSizeWarning(UnalignedWarning):
 
 class AccuracyWarning(UnalignedWarning):
     """`tol` was not reached; the error bound says what was."""
+
+
+class CostWarning(UnalignedWarning):
+    """The work that begins takes more than a minute."""
 
 
 class IndefiniteWarning(UnalignedWarning):

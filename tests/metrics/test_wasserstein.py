@@ -163,7 +163,7 @@ def test_approximation_is_named_in_results_figures_reports_and_files(
     result.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"{method.name} ({chosen}): {method.summary}" in page
-    assert f"<dt>method</dt><dd>{chosen}</dd>" in page
+    assert f"<dt>method</dt><dd>&#x27;{chosen}&#x27;</dd>" in page
 
 
 def test_one_feature_is_sorted_at_any_size(monkeypatch):

@@ -228,7 +228,10 @@ class SignatureOptions:
         ),
     ] = None
     solver: Annotated[str | None, choice(SOLVERS)] = None
-    tol: Annotated[float | None, _signature("Wanted error of a signature.", f"{TOL:g}")] = None
+    tol: Annotated[
+        float | None,
+        _signature("Wanted error of a signature.", f"{TOL:g}, more for large, noisy data"),
+    ] = None
     bandwidth: Annotated[
         Any, choice(BANDWIDTH_RULES, ", or σ² itself", parser=literal, metavar="RULE")
     ] = None

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -134,7 +134,11 @@ class Threads(Engine):
 
         pool, most = ThreadPoolExecutor(n_threads), 2 * n_threads
         try:
-            for future in in_order(lambda item: pool.submit(run, item), items, lambda: most):
+            # In a copy of this context, so that jobs show their progress in the same display.
+            def submit(item: Any) -> Any:
+                return pool.submit(copy_context().run, run, item)
+
+            for future in in_order(submit, items, lambda: most):
                 yield future.result()
         except BaseException:
             # After an error or Ctrl-C, running jobs end at their next check; do not wait for them.

@@ -8,10 +8,10 @@ from typing import ClassVar, NamedTuple
 from numpy.random import Generator
 
 from .. import _check
-from .._format import amount
-from ..defaults import SMALL_ROWS
+from .._format import amount, duration
+from ..defaults import SAMPLED_TOL, SMALL_ROWS
 from ..engine.memory import available_memory
-from ..errors import InputError
+from ..errors import CostWarning, InputError, warn
 from ..operators.affinity import KernelAffinity
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
@@ -30,8 +30,9 @@ SOLVERS = {
 
 # Rows: products with an affinity that is not in memory take minutes up to here, O(N²) beyond.
 MOST_ROWS = 100_000
-# The smallest error that `sampled` is asked for: below, it would sample most of the rows.
-SAMPLED_TOL = 0.05
+# Operations up to which `tol=None` means 1e-4: about a minute on two cores.
+AFFORDABLE = 2.5e12
+RATE = 4.3e10  # operations per second of two cores
 COLUMNS_PER_VALUE = 4  # m/K expected of `krylov`: 2.5 on digits, 5 on isotropic noise
 
 
@@ -39,7 +40,9 @@ COLUMNS_PER_VALUE = 4  # m/K expected of `krylov`: 2.5 on digits, 5 on isotropic
 class Auto(EigenSolver):
     """The cheapest solver that meets `tol`.
 
-    The rules, in order:
+    `tol=None` is 1e-4; but where landmarks fail, and the operations of rule 5 (with N² kernels
+    computed in every pass, whatever the memory) exceed 2.5·10¹², max(0.05, a fifth of the
+    sampling noise). The rules, in order:
 
     0. Points read by blocks (50,000 rows and more, or a source of more than 256 MiB): `landmarks`.
        If a sample predicts that more than max(2000, 10 K) are needed: `krylov`, with the points in
@@ -87,14 +90,16 @@ class Auto(EigenSolver):
             if found is not None:
                 return _explained(found, f"up to {choice.affordable:.0f} landmarks are cheapest")
             why = f"{why}; the residual of landmarks falls too slowly"
-            if isinstance(getattr(operator, "affinity", None), KernelAffinity) and sampled_pays(
-                n, k, accuracy.tol, choice.price
-            ):
+            is_points = isinstance(getattr(operator, "affinity", None), KernelAffinity)
+            accuracy = affordable(accuracy, n, k) if is_points else accuracy
+            if is_points and sampled_pays(n, k, accuracy.tol, choice.price):
                 from .sampled import Sampled
 
+                announce("sampled", n, k, sampled_price(n, k))
                 found = Sampled().attempt(operator, k, accuracy, rng)
                 if found.stats["converged"]:
                     return _explained(found, "three rounds of sampled rows are cheapest")
+        announce(choice.solver, n, k, choice.price)
         if choice.solver == "exact":
             return _explained(Exact().solve(operator, k, accuracy, rng), why)
         from .krylov import Krylov, warn_if_missed
@@ -117,16 +122,18 @@ def _solve_streamed(
     found = Landmarks().attempt(operator, k, accuracy, rng, default_budget(k))
     if found is not None:
         return _explained(found, f"N={n}: read by blocks")
-    why = "the residual of landmarks falls too slowly"
+    why, accuracy = "the residual of landmarks falls too slowly", affordable(accuracy, n, k)
     if streamed_fallback(n, n_features, k, accuracy.tol) == "sampled":
         from .sampled import Sampled, warn_if_missed
 
+        announce("sampled", n, k, sampled_price(n, k))
         wanted = replace(accuracy, tol=max(accuracy.tol, SAMPLED_TOL))
         found = Sampled().attempt(operator, k, wanted, rng)
         warn_if_missed(found, accuracy)
         return _explained(found, why)
     from .krylov import Krylov
 
+    announce("krylov", n, k, krylov_price(n, k, tiled=True))
     in_memory = DiffusionOperator(operator.affinity.in_memory())
     return _explained(Krylov().solve(in_memory, k, accuracy, rng), why)
 
@@ -192,17 +199,40 @@ def fits(n: int, tiled: bool) -> bool:
     return not tiled and (n <= SMALL_ROWS or 16 * n**2 <= available_memory() // 2)
 
 
+def affordable(accuracy: Accuracy, n: int, k: int) -> Accuracy:
+    """Return the accuracy with its relaxed `tol` where the other takes too many operations."""
+    price = min(exact_price(n), krylov_price(n, k, tiled=True))
+    if accuracy.relaxed is None or price <= AFFORDABLE:
+        return accuracy
+    return Accuracy(accuracy.gamma, accuracy.relaxed())
+
+
 def sampled_pays(n: int, k: int, tol: float, price: float) -> bool:
     """Return whether `sampled` may reach `tol` in fewer operations than `price`.
-
-    Two rounds are the rule, and the second takes about twice as many operations as the first.
 
     >>> sampled_pays(20_000, 200, 0.1, krylov_price(20_000, 200, tiled=True))
     True
     """
+    return tol >= SAMPLED_TOL and sampled_price(n, k) < price
+
+
+def sampled_price(n: int, k: int) -> float:
+    """Return the operations of two rounds of `sampled`; the second takes twice as many."""
     from .sampled.sizes import first_sizes
 
-    return tol >= SAMPLED_TOL and 3.0 * first_sizes(n, k).work(n) < price
+    return 3.0 * first_sizes(n, k).work(n)
+
+
+def announce(solver: str, n: int, k: int, price: float) -> None:
+    """Warn if the work takes more than a minute, and say what a subsample would take."""
+    if price > 60.0 * RATE:
+        size = 6000
+        other = min(exact_price(size), krylov_price(size, min(k, size), tiled=False))
+        warn(
+            f"solver={solver!r} will take about {duration(price / RATE)} for {n:,} rows on two "
+            f"cores; subsample={size}: about {duration(other / RATE)}.",
+            CostWarning,
+        )
 
 
 def streamed_fallback(n: int, n_features: int, k: int, tol: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -17,10 +17,14 @@ from ..operators.base import PSDOperator
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The wanted accuracy: a 2-norm error of the K values log(λ + γ) of at most `tol`."""
+    """The wanted accuracy: a 2-norm error of the K values log(λ + γ) of at most `tol`.
+
+    `relaxed` returns a larger `tol` to use where this one takes too much work (see `Auto`).
+    """
 
     gamma: float = defaults.GAMMA
     tol: float = defaults.TOL
+    relaxed: Callable[[], float] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from ..operators.base import MatrixOperator
 from ..operators.diffusion import DiffusionOperator
 from ..operators.kernel import KERNELS, KernelSettings, is_euclidean
 from ..operators.pointcloud import CANCELLING, around_median, squared_norms
-from .base import Accuracy
 from .exact import Exact
 from .pipeline import SignatureSettings, compute_signature, require_enough
 from .signature import Recipe, Signature
@@ -56,6 +55,26 @@ def noise_floor(squared: FloatArray) -> float:
     n = len(squared)
     total = float(squared.sum() - np.trace(squared))
     return math.sqrt(max(total, 0.0) / (n * n * (n - 1)))
+
+
+def sampling_noise(
+    dataset: Dataset, settings: SignatureSettings, n_eigenvalues: int, seed: int
+) -> float:
+    """Estimate how far apart the signatures of two samples as large as this dataset are.
+
+    `noise_floor` of 8 random blocks of 3 K rows (fewer where there are not as many), which falls
+    as the root of the number of rows. O(K³) time, whatever the size of the dataset.
+    """
+    n, rng = dataset.n_samples, np.random.default_rng(seed)
+    size = min(3 * n_eigenvalues, n // 2)
+    count = min(8, n // size)
+    drawn = dataset.take(rng.permutation(n)[: count * size])
+    values = drawn.prepared() if drawn.kind == "points" else drawn.values
+    blocks = [Dataset(values[i * size : (i + 1) * size]) for i in range(count)]
+    settings = replace(settings, n_eigenvalues=min(n_eigenvalues, size))
+    found = block_signatures(blocks, settings, seed, Threads(1))
+    logs = np.array([signature.values for signature in found])
+    return noise_floor(cdist(logs, logs, "sqeuclidean")) * math.sqrt(count * size / n)
 
 
 def block_signatures(
@@ -101,8 +120,9 @@ def block_signature(dataset: Dataset, settings: SignatureSettings, seed: int) ->
         affinity, scale = _affinity(values, kernel)
         operator, gamma = DiffusionOperator(MatrixOperator(affinity)), _fixed(settings.gamma)
         rng = np.random.default_rng(seed)  # not used by LAPACK
-        spectrum = Exact().solve(operator, k, Accuracy(gamma, settings.tol), rng)
-    recipe = Recipe.of(dataset, kernel, gamma=gamma, solver="exact", tol=settings.tol, seed=seed)
+        accuracy = settings.accuracy
+        spectrum = Exact().solve(operator, k, accuracy, rng)
+    recipe = Recipe.of(dataset, kernel, gamma=gamma, solver="exact", tol=accuracy.tol, seed=seed)
     return Signature(
         spectrum,
         recipe,

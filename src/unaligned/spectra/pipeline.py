@@ -28,7 +28,8 @@ from .signature import Recipe, Signature
 class SignatureSettings:
     """Everything that determines a signature besides the data; see `unaligned.signature`.
 
-    `tol` applies to the solver; the error bound also includes the error of a sampled σ²
+    `tol=None` is 1e-4 where `Auto` can afford it, else max(0.05, a fifth of the sampling noise).
+    It applies to the solver; the error bound also includes the error of a sampled σ²
     (N > 44,721), which is about 0.01.
     """
 
@@ -36,7 +37,7 @@ class SignatureSettings:
     gamma: float | str = defaults.GAMMA  # "auto" and "cutoff" choose one γ for all spectra
     solver: str | EigenSolver = "auto"
     sketch_size: int | None = None  # M of Algorithm 1, with solver="nystrom"
-    tol: float = defaults.TOL
+    tol: float | None = None
     kernel: KernelSettings = field(default_factory=KernelSettings)
 
     def __post_init__(self) -> None:
@@ -48,8 +49,9 @@ class SignatureSettings:
         else:
             gamma = _check.real_number("gamma", self.gamma, minimum=0.0)
             object.__setattr__(self, "gamma", gamma)
-        tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
-        object.__setattr__(self, "tol", tol)
+        if self.tol is not None:
+            tol = _check.real_number("tol", self.tol, minimum=0.0, strict=True)
+            object.__setattr__(self, "tol", tol)
         resolve_solver(self.solver, self.sketch_size)
 
     @property
@@ -61,7 +63,7 @@ class SignatureSettings:
     def accuracy(self) -> Accuracy:
         """The accuracy of the spectrum; if γ is chosen later, `tol` holds for the smallest."""
         gamma = GAMMA_RANGE[0] if isinstance(self.gamma, str) else self.gamma
-        return Accuracy(gamma, self.tol)
+        return Accuracy(gamma, defaults.TOL if self.tol is None else self.tol)
 
 
 def compute_signature(
@@ -86,6 +88,17 @@ def compute_signature(
                 f"{operator.n_samples} left after robust=True excluded {outliers.size}. "
                 "Lower n_eigenvalues."
             )
+        found: dict[str, float] = {}  # what `tol=None` came to, where 1e-4 takes too long
+
+        def relaxed() -> float:
+            from .blocks import sampling_noise  # which computes signatures of blocks
+
+            found["sampling_noise"] = noise = sampling_noise(dataset, settings, k, seed)
+            found["tol"] = max(defaults.SAMPLED_TOL, noise / 5.0)
+            return found["tol"]
+
+        if settings.tol is None:
+            accuracy = replace(accuracy, relaxed=relaxed)
         built = time.perf_counter()
         with about(dataset.label):
             spectrum = solver.solve(operator, k, accuracy, rng)
@@ -103,8 +116,9 @@ def compute_signature(
         warn_if_indefinite(spectrum.stats.get("negative_mass", 0.0), dataset.label)
     if isinstance(settings.gamma, str):
         gamma = gamma_by_rule(settings.gamma, spectrum.eigenvalues, dataset.n_samples)
+    tol = found.get("tol", accuracy.tol)
     recipe = Recipe.of(
-        dataset, settings.kernel, gamma=gamma, solver=solver.name, tol=settings.tol, seed=seed
+        dataset, settings.kernel, gamma=gamma, solver=solver.name, tol=tol, seed=seed
     )
     return Signature(
         spectrum,
@@ -122,6 +136,7 @@ def compute_signature(
             "rows_dropped": dataset.n_dropped,
             "rows_set_aside": outliers.tolist(),
             **spectrum.stats,
+            **found,
         },
     )
 

@@ -267,8 +267,10 @@ class Signature:
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
+        noise = self.stats.get("sampling_noise")
+        noise = "" if noise is None else f", sampling noise about {noise:.2g}"
         return (
             f"Signature({name}K={self.n_eigenvalues}, gamma={self.recipe.gamma:g}, "
             f"{self.n_samples} × {self.n_features}, error ≤ {self.total_error_bound:.2g} "
-            f"{self.bound_kind})"
+            f"{self.bound_kind}{noise})"
         )

@@ -1,0 +1,71 @@
+"""What `tol=None` means, and the announcement of long work."""
+
+import numpy as np
+import pytest
+
+import unaligned as ua
+from unaligned.data.dataset import Dataset
+from unaligned.errors import CostWarning
+from unaligned.spectra import auto
+from unaligned.spectra.base import Accuracy
+from unaligned.spectra.blocks import sampling_noise
+from unaligned.spectra.pipeline import SignatureSettings
+
+NOISE = np.random.default_rng(0).normal(size=(1500, 12))
+RELAXED = Accuracy(relaxed=lambda: 0.3)
+
+
+@pytest.mark.parametrize(("n", "tol"), [(1000, 1e-4), (20_000, 1e-4), (50_000, 0.3), (10**6, 0.3)])
+def test_affordable_work_decides(n, tol):
+    assert auto.affordable(RELAXED, n, 200).tol == tol
+    assert auto.affordable(Accuracy(), n, 200).tol == 1e-4
+
+
+def test_small_data_has_the_strict_tolerance():
+    found = ua.signature(NOISE[:400], n_eigenvalues=30)
+    assert found.recipe.tol == 1e-4
+    assert found.total_error_bound < 1e-4
+    assert "sampling_noise" not in found.stats
+
+
+def test_expensive_data_has_a_tolerance_by_its_noise(monkeypatch):
+    monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
+    monkeypatch.setattr(auto, "sampled_pays", lambda *_: True)
+    found = ua.signature(NOISE, n_eigenvalues=40)
+    noise = found.stats["sampling_noise"]
+    assert found.recipe.tol == max(0.05, noise / 5)
+    assert f"sampling noise about {noise:.2g}" in repr(found)
+    assert found.stats["chosen"] in ("sampled", "krylov")
+    exact = ua.signature(NOISE, n_eigenvalues=40, solver="exact")
+    assert np.linalg.norm(found.values - exact.values) <= found.total_error_bound
+    given = ua.signature(NOISE, n_eigenvalues=40, tol=1e-6)
+    assert given.recipe.tol == 1e-6
+    assert given.total_error_bound < 1e-6
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_sampling_noise_is_the_distance_of_two_samples(d):
+    rng, settings = np.random.default_rng(1), SignatureSettings()
+    samples = rng.normal(size=(4, 900, d))
+    values = [ua.signature(points, n_eigenvalues=30).values for points in samples]
+    pairs = [np.sum((values[i] - values[j]) ** 2) for i in range(4) for j in range(i)]
+    estimates = [sampling_noise(Dataset(points), settings, 30, 0) for points in samples]
+    assert 0.4 < np.mean(estimates) / np.sqrt(np.mean(pairs)) < 2.5
+
+
+def test_long_work_is_announced_with_the_cost_of_a_subsample():
+    with pytest.warns(CostWarning, match=r"about \d+ min for 100,000 rows.*subsample=6000: about"):
+        auto.announce("krylov", 100_000, 200, auto.krylov_price(100_000, 200, tiled=True))
+    auto.announce("exact", 3000, 200, auto.exact_price(3000))  # no warning: an error in tests
+
+
+def test_estimate_counts_a_subsample_and_names_cheaper_ways(monkeypatch):
+    points = np.random.default_rng(0).normal(size=(9000, 30))
+    assert ua.estimate(points, n_eigenvalues=20, subsample=500).n_samples == 500
+    found = ua.estimate(points, n_eigenvalues=20, solver="exact")
+    assert (found.cheaper == ()) == (found.seconds < 10)
+    assert found.error == 1e-4
+    monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
+    relaxed = ua.estimate(points, n_eigenvalues=20)
+    assert relaxed.error >= 0.05
+    assert f"sampling noise about {relaxed.sampling_noise:.2g}" in str(relaxed)
