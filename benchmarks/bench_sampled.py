@@ -26,6 +26,11 @@ from datasets import FAMILIES, clusters, decaying
 
 import unaligned as ua
 from unaligned.errors import AccuracyWarning
+from unaligned.operators.diffusion import build_operator
+from unaligned.operators.kernel import KernelSettings
+from unaligned.spectra.base import Accuracy
+from unaligned.spectra.krylov import Krylov
+from unaligned.spectra.sampled import Sampled
 
 K, GAMMA, TOL = 200, 1e-8, 0.1
 TRUTH = Path(__file__).with_name("sampled_truth.json")
@@ -113,15 +118,20 @@ def million(n_rows: int) -> None:
 
 
 def coverage(n_seeds: int) -> None:
+    accuracy = Accuracy(GAMMA, 0.2)
     for name, make in FAMILIES.items():
         ratios = []
         for dataset in range(4):
-            points = make(8000, dataset)
-            options = {"n_eigenvalues": K, "gamma": GAMMA, "tol": 1e-5, "solver": "krylov"}
-            truth = ua.signature(points, **options).values
+            operator = build_operator(make(8000, dataset), "points", KernelSettings())
+            exact = Krylov(max_columns=4000).solve(
+                operator, K, Accuracy(GAMMA, 1e-5), np.random.default_rng(0)
+            )
+            truth = np.log(exact.eigenvalues + GAMMA)
             for seed in range(n_seeds):
-                found, _ = sampled(points, 0.2, rng=seed)
-                ratios.append(found.total_error_bound / np.linalg.norm(found.values - truth))
+                rng = np.random.default_rng([dataset, seed])
+                found, _ = timed(Sampled().solve, operator, K, accuracy, rng)
+                error = np.linalg.norm(np.log(found.eigenvalues + GAMMA) - truth)
+                ratios.append(found.total_log_error(GAMMA) / error)
         share = np.mean(np.array(ratios) >= 1.0)
         print(
             f"{name}: {share:.3f} covered of {len(ratios)}, stated / true error "

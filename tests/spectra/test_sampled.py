@@ -8,6 +8,7 @@ import pytest
 from scipy.linalg import eigvalsh
 
 import unaligned as ua
+from row_files import POINTS, h5ad, npy, parquet
 from unaligned import defaults
 from unaligned.errors import AccuracyWarning, InputError
 from unaligned.operators.affinity import CrossKernel, KernelAffinity
@@ -34,6 +35,10 @@ def decaying(rng, n=1500, d=20):
 
 def with_outliers(rng):
     return np.vstack([decaying(rng), 40.0 * rng.normal(size=(25, 20))])
+
+
+def dask(_folder):
+    return pytest.importorskip("dask.array").from_array(POINTS, chunks=(300, 5))
 
 
 SETS = {"1/i": decaying, "outliers": with_outliers}
@@ -210,3 +215,12 @@ class TestSources:
         with pytest.raises(InputError, match="must return the same rows"):
             self.signature(ua.Dataset.from_source(blocks))
         assert len(calls) > 4
+
+    @pytest.mark.parametrize("make", [npy, parquet, h5ad, dask], ids=lambda make: make.__name__)
+    def test_every_format_gives_the_same_answer(self, make, tmp_path, monkeypatch):
+        monkeypatch.setattr(defaults, "LAZY_BYTES", 0)  # chunks of Dask arrays hash differently
+        found, wanted = (
+            ua.signature(data, n_eigenvalues=20, solver=Sampled(max_landmarks=200), tol=1.0)
+            for data in (ua.Dataset.from_source(make(tmp_path)), POINTS)
+        )
+        np.testing.assert_allclose(found.values, wanted.values, atol=1e-6)

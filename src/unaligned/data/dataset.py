@@ -253,8 +253,22 @@ class Dataset:
         return "standardize" in self.preprocess and sparse.issparse(self.values)
 
     def generator(self, seed: int) -> np.random.Generator:
-        """Return the random generator of this data under a root seed."""
-        return np.random.default_rng([seed, int(self.fingerprint, 16)])
+        """Return the random generator of this data under a root seed.
+
+        The fingerprint of large rows depends on the chunks of a Dask array. Their generator comes
+        from the shape, the first row and the largest magnitude, the same for every source.
+        """
+        key = self.fingerprint
+        if self.kind == "points" and is_large(8 * self.n_samples * self.n_features):
+            if self.is_lazy:
+                peak = float(self.values.summary.peak)
+            else:
+                entries = self.values.data if sparse.issparse(self.values) else self.values
+                peak = max(-float(entries.min(initial=0)), float(entries.max(initial=0)))
+            row = self._source.take([0]) + 0.0  # no -0.0
+            head = f"{self.values.shape}:{peak!r}".encode()
+            key = hashlib.blake2b(head + row.tobytes(), digest_size=16).hexdigest()
+        return np.random.default_rng([seed, int(key, 16)])
 
     def with_options(
         self,
