@@ -159,7 +159,7 @@ class _Run:
             "rows_isolated": tail.positions.size,
             "passes": self.n_passes,
         }
-        parts = ("noise", "curvature", "missing", "degrees")
+        parts = ("noise", "curvature", "missing", "doubt", "degrees")
         errors = {f"error_{name}": float(np.linalg.norm(getattr(found, name))) for name in parts}
         return replace(spectrum, stats={**stats, **errors})
 

@@ -9,11 +9,11 @@ import numpy as np
 from ..._check import FloatArray
 from ..base import Spectrum
 
-# What is left of the correction for the missing subspace after it was made: its denominator is
-# known to the order of λ_m/λ_K. Measured on five families at N = 8000: 0.05 to 0.3. The same of
-# the correction for degrees, of which second order is left.
+# What is left of the correction for the missing subspace after it was made, at least: measured on
+# five families at N = 8000, 0.05 to 0.25 of it. The same of the correction for degrees, of which
+# second order is left.
 SUBSPACE_SHARE = 0.3
-DEGREES_SHARE = 0.1
+DEGREES_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,16 @@ class SampledSpectrum:
 
     The first sum is what the noise adds to the eigenvalues of a symmetric matrix: A is as large as
     the noise of the symmetric part. The next term is what W has outside of span(Q), where its
-    eigenvalues are about c, the last ones of H. The last one is what sampled degrees do, by the
-    errors ε = log(s/ŝ) of the sampled rows.
+    eigenvalues are about c, the last ones of H. It is in doubt by how much smaller it is for
+    c = 0, and by a share of it at least. The last term is what sampled degrees do, by the errors
+    ε = log(s/ŝ) of the sampled rows.
     """
 
     values: FloatArray  # (K,), λ
     noise: FloatArray  # (K,), relative standard errors from the choice of the rows
     curvature: FloatArray  # (K,), the first sum, relative
-    missing: FloatArray  # (K,), the second sum, relative
+    missing: FloatArray  # (K,), the next term, relative
+    doubt: FloatArray  # (K,), of that term, relative
     degrees: FloatArray  # (K,), relative effect of the errors of sampled degrees, corrected for
     residual: float  # mean of E_ii over i ≤ K
     ritz_values: FloatArray  # (m,), θ, descending
@@ -49,8 +51,7 @@ class SampledSpectrum:
     @property
     def half_widths(self) -> FloatArray:
         """95 % half widths of log λ, (K,): all parts in quadrature."""
-        missing, degrees = SUBSPACE_SHARE * self.missing, DEGREES_SHARE * self.degrees
-        parts = 2.0 * self.noise, self.curvature, missing, degrees
+        parts = 2.0 * self.noise, self.curvature, self.doubt, DEGREES_SHARE * self.degrees
         widths: FloatArray = np.sqrt(sum(np.square(part) for part in parts))
         return widths
 
@@ -113,8 +114,10 @@ def estimate(
     curvature = np.sum(skew**2 * gaps / (gaps**2 + blur + np.finfo(float).tiny), axis=0)
     # The mean of the last twentieth: single ones are noise.
     rest = max(float(theta[-max(theta.size // 20, 1) :].mean()), 0.0) if theta.size > k else 0.0
-    above = np.maximum(theta[:k] - rest, 0.0)
-    missing = 0.5 * (np.sqrt(above**2 + 4.0 * np.maximum(squares, 0.0)) - above)
+    least, missing = (
+        0.5 * (np.sqrt(above**2 + 4.0 * np.maximum(squares, 0.0)) - above)
+        for above in (np.maximum(theta[:k] - c, 0.0) for c in (0.0, rest))
+    )
     shares = weights[:, None] * (Q @ leading) ** 2
     degrees = 2.0 * degree_errors @ shares
     values = (theta[:k] - curvature + missing) * np.exp(degrees)
@@ -127,6 +130,7 @@ def estimate(
         noise,
         curvature / scale,
         missing / scale,
+        np.maximum(missing - least, SUBSPACE_SHARE * missing) / scale,
         degrees,
         float(np.maximum(squares, 0.0).mean()),
         theta,

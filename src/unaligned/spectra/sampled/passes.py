@@ -36,8 +36,8 @@ class Degrees(NamedTuple):
         densities[weights.size - exact.shape[1] :] = exact[0]
         return cls(positions, weights, densities, exact)
 
-    def sums(self, kernel: FloatArray, places: IndexArray) -> tuple[FloatArray, FloatArray]:
-        """Return d̂ and ĝ of rows at these positions from k(x_l, x), (n, b)."""
+    def sums(self, kernel: FloatArray, places: IndexArray) -> FloatArray:
+        """Return d̂ and ĝ of rows at these positions, (2, b), from k(x_l, x), (n, b)."""
         _, own, here = np.intersect1d(self.positions, places, return_indices=True)
         coefficients = np.stack([self.weights, self.weights / self.densities])
         both = coefficients @ kernel
@@ -46,13 +46,14 @@ class Degrees(NamedTuple):
         degree = 1.0 / density + both[1]
         first = self.positions.size - self.exact.shape[1]
         tail = own >= first
-        density[here[tail]], degree[here[tail]] = self.exact[:, own[tail] - first]
-        return density, degree
+        both[0], both[1] = density, degree
+        both[:, here[tail]] = self.exact[:, own[tail] - first]
+        return both
 
     def scaling(self, kernel: FloatArray, places: IndexArray) -> FloatArray:
         """Return ŝ of rows at these positions, (b,)."""
-        density, degree = self.sums(kernel, places)
-        return 1.0 / np.sqrt(density * degree)
+        scaling: FloatArray = 1.0 / np.sqrt(np.prod(self.sums(kernel, places), axis=0))
+        return scaling
 
 
 class Isolated(NamedTuple):
@@ -126,11 +127,11 @@ class Design(NamedTuple):
     n_uniform: int  # u
 
     def features(self, kernel: FloatArray, places: IndexArray) -> tuple[FloatArray, FloatArray]:
-        """Return the functions at rows, (b, m), and ŝ, (b,), from k of the landmarks, (n, b)."""
-        scaling = self.degrees.scaling(kernel, places)
+        """Return the functions at rows, (b, m), and d̂ and ĝ, (2, b), from k(x_l, x), (n, b)."""
+        sums = self.degrees.sums(kernel, places)
         values = kernel.astype(self.coefficients.dtype, copy=False).T @ self.coefficients
-        values *= scaling[:, None].astype(values.dtype)
-        return values, scaling
+        values /= np.sqrt(np.prod(sums, axis=0))[:, None].astype(values.dtype)
+        return values, sums
 
 
 class Products(NamedTuple):
@@ -155,13 +156,13 @@ def sampled_products(points: FloatArray, start: int, design: Design) -> Products
     found = Products(np.zeros((m, m)), np.zeros((count, m)), np.zeros((2, count)))
     for places, rows in _tiles(points, start, design.kernel):
         tile = _affinities(design.kernel, rows)
-        features, scaling = design.features(tile[:n], places)
+        features, degrees = design.features(tile[:n], places)
         sampled = tile[design.n_uniform :]
         found.gram[:] += features.T @ features
-        weighted = features * scaling[:, None].astype(features.dtype)
-        found.products[:] += sampled.astype(features.dtype, copy=False) @ weighted
-        inverse = 1.0 / design.degrees.sums(tile[:n], places)[0]
-        found.sums[:] += np.stack([sampled.sum(axis=1), sampled @ inverse])
+        features /= np.sqrt(np.prod(degrees, axis=0))[:, None].astype(features.dtype)
+        found.products[:] += sampled.astype(features.dtype, copy=False) @ features
+        ones = np.stack([np.ones(places.size), 1.0 / degrees[0]])
+        found.sums[:] += ones @ sampled.T
     return found
 
 
@@ -175,8 +176,9 @@ def sampled_features(design: Design, positions: IndexArray) -> tuple[FloatArray,
     landmarks = design.kernel.of(design.kernel.points[:n])
     for places, rows in _tiles(points, 0, landmarks):
         tile, here = _affinities(landmarks, rows), positions[places]
-        parts.append(design.features(tile, here)[0].astype(np.float64))
-        sums.append(np.stack(design.degrees.sums(tile, here)))
+        values, degrees = design.features(tile, here)
+        parts.append(values.astype(np.float64))
+        sums.append(degrees)
     return np.concatenate(parts), np.concatenate(sums, axis=1)
 
 

@@ -61,8 +61,8 @@ def larger_sizes(
     theta = np.maximum(found.ritz_values, 1e-300)
     known = sizes.functions
     # The last quarter is biased by noise, so the law is fitted before it.
-    first, last = max(known // 3, 1), max(3 * known // 4, 2)
-    decay = math.log(theta[first - 1] / theta[min(last, theta.size) - 1]) / math.log(last / first)
+    first, last = max(known // 3, 1), min(max(3 * known // 4, 2), theta.size)
+    decay = math.log(theta[first - 1] / theta[last - 1]) / max(math.log(last / first), 1e-9)
     decay = min(max(decay, 0.6), 8.0)
     relative = found.residual / np.maximum(found.values + accuracy.gamma, 1e-300) ** 2
 
@@ -74,7 +74,9 @@ def larger_sizes(
         n, m, s = wanted
         squares = relative * tail(n, m) / max(tail(*sizes[:2]), 1e-300)
         noise = 4.0 * squares / max(s - m, 1) * (1.0 - s / n_samples)
-        parts = noise, (SUBSPACE_SHARE * squares) ** 2, (0.5 * m / s * squares) ** 2
+        beyond = float(theta[last - 1]) * (last / m) ** decay  # λ_m, as `doubt` has it
+        shares = np.clip(beyond / np.maximum(found.values, 1e-300), SUBSPACE_SHARE, 1.0)
+        parts = noise, (shares * squares) ** 2, (0.5 * m / s * squares) ** 2
         degrees = float(np.sum((DEGREES_SHARE * found.degrees) ** 2)) * sizes.landmarks / n
         return math.sqrt(float(np.sum(parts)) + degrees)
 
