@@ -240,6 +240,17 @@ def _bounds(content: Content) -> Iterable[str]:
             f"of the distance; the largest bound is {number(largest)}, the smallest distance "
             f"{number(smallest)}. Use {remedy} for smaller bounds."
         )
+    if any(s.bound_kind == "statistical" for _, s in content.signatures):
+        yield "Some error bounds are statistical: each holds with a confidence of 95 %."
+    noises = [
+        s.stats["sampling_noise"] for _, s in content.signatures if "sampling_noise" in s.stats
+    ]
+    if noises:
+        yield (
+            f"Large datasets were computed to a part of their sampling noise, which is about "
+            f"{number(min(noises))} to {number(max(noises))}: so far apart are two samples of "
+            "such a size. A number for <code>tol</code> asks for more."
+        )
     if any(s.bound_kind == "expectation" for _, s in content.signatures):
         yield "The error bounds hold in expectation only (Proposition 2), not for each dataset."
 
