@@ -2,7 +2,8 @@
 
 LES has a sample-size bias, the larger the further K goes into the smaller spectrum. Samples of the
 standard normal distribution: 200 rows against r times as many, and the same after drawing both to
-200 (`subsample="common"`). Means of several seeds; r = 1 is what sampling alone makes of it.
+200 (`subsample="common"`); then 1000 rows against 5000 at K up to a fifth of them. Means of
+several seeds; r = 1 is what sampling alone makes of it.
 Run: python benchmarks/bench_sizes.py
 """
 
@@ -20,12 +21,14 @@ SHARES = (0.1, 0.25, 0.5, 1.0)
 SEEDS = range(5)
 
 
-def mean_distance(n_features: int, ratio: float, **options: object) -> float:
+def mean_distance(
+    n_features: int, ratio: float, n_samples: int = N_SAMPLES, **options: object
+) -> float:
     found = []
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
-        small = rng.normal(size=(N_SAMPLES, n_features))
-        large = rng.normal(size=(round(ratio * N_SAMPLES), n_features))
+        small = rng.normal(size=(n_samples, n_features))
+        large = rng.normal(size=(round(ratio * n_samples), n_features))
         found.append(ua.distance(small, large, **options))
     return float(np.mean(found))
 
@@ -39,6 +42,11 @@ def main() -> None:
             cells = "".join(f"{mean_distance(n_features, r, **k):10.2f}" for r in RATIOS)
             drawn = mean_distance(n_features, RATIOS[-1], subsample="common", **k)
             print(f"{n_features:8d} {share:6.2f}{cells}{drawn:10.2f}", flush=True)
+    print(f"{'features':>8s} {'K':>6s}  1000 against 1000  1000 against 5000")
+    for n_features in (3, 20):
+        for k in (20, 50, 100, 200):
+            one, five = (mean_distance(n_features, r, 1000, n_eigenvalues=k) for r in (1.0, 5.0))
+            print(f"{n_features:8d} {k:6d} {one:18.2f} {five:18.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Collections: names, sizes, preprocessing, applicable distances."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from scipy import sparse
 
 import unaligned as ua
 from unaligned.errors import (
+    DataWarning,
     InputError,
     InputTypeError,
     NotApplicableError,
@@ -80,22 +83,82 @@ def test_dict_keys_replace_names():
     assert result.signatures["x"].name == "x"
 
 
-@pytest.mark.parametrize("ratio", [4.0, 4.1])
-def test_sizes_beyond_fourfold_warn_at_the_users_line(ratio):
-    data = {"small": cloud(0, 20), "large": cloud(1, int(20 * ratio))}
-    if ratio <= 4:
-        ua.compare(data)  # warnings are errors
+# Rows of the smaller dataset, rows of the larger one, K, and whether size alone is material.
+SIZES = [
+    (20, 30, 20, False),
+    (20, 31, 20, True),
+    (20, 31, 6, True),
+    (20, 31, 5, False),
+    (20, 80, 5, False),
+    (20, 81, 5, True),
+]
+
+
+@pytest.mark.parametrize(("small", "large", "k", "biased"), SIZES)
+def test_material_size_bias_warns_once_at_the_users_line(small, large, k, biased):
+    data, options = {"small": cloud(0, small), "large": cloud(1, large)}, {"n_eigenvalues": k}
+    if not biased:
+        ua.compare(data, **options)  # warnings are errors
         return
-    message = "more than fourfold: 'small' has 20 rows, 'large' has 82.*subsample='common'"
+    message = f"fold at K={k}: 'small' has 20 rows, 'large' has {large}.*subsample='common'"
     with pytest.warns(SampleSizeWarning, match=message) as caught:
-        ua.compare(data)
-    assert caught[0].filename == __file__
+        ua.compare(data, **options)
+    assert [warning.filename for warning in caught] == [__file__]
     with pytest.warns(SampleSizeWarning, match=message):
-        ua.compare({"small": data["small"]}, {"large": data["large"]})
-    with pytest.warns(SampleSizeWarning, match="fourfold"):
-        ua.distance(*data.values())
-    ua.compare(data, subsample="common")
+        ua.compare({"small": data["small"]}, {"large": data["large"]}, **options)
+    with pytest.warns(SampleSizeWarning, match="fold at K="):
+        ua.distance(*data.values(), **options)
+    ua.compare(data, subsample="common", **options)
     ua.compare(data, distance=lambda a, b: 0.0)
+
+
+@pytest.mark.parametrize("subsample", [None, "common"])
+def test_a_small_dataset_that_lowers_k_is_named(subsample):
+    data = {"tiny": cloud(9, 8), **{f"d{i}": cloud(i, 40 + i) for i in range(4)}}
+    message = r"K is 8 for all 5 datasets; .* it is 40: 'tiny' \(8 rows\). Pass min_samples=40"
+    with pytest.warns(SampleSizeWarning) as caught:
+        ua.compare(data, subsample=subsample)
+    named = [w for w in caught if re.search(message, str(w.message))]
+    assert len(named) == 1
+    assert len(caught) == (2 if subsample is None else 1), "the other one is about the bias"
+    with pytest.warns(SampleSizeWarning, match="fold at K=8") as caught:
+        ua.compare(data, n_eigenvalues=8)
+    assert len(caught) == 1, "a K that was given is not lowered"
+    ua.compare({name: data[name] for name in data if name != "tiny"})
+
+
+def test_min_samples_leaves_small_datasets_out_and_names_them(tmp_path):
+    data = {"tiny": cloud(9, 8), "few": cloud(8, 9), "a": A, "b": B}
+    message = r"datasets.*have fewer than min_samples=20 rows: 'tiny' \(8 rows\), 'few' \(9 rows\)"
+    with pytest.warns(DataWarning, match=message) as caught:
+        found = ua.compare(data, min_samples=20)
+    assert len(caught) == 1
+    assert (found.names, found.left_out) == (("a", "b"), {"tiny": 8, "few": 9})
+    assert np.array_equal(found.distances, ua.compare({"a": A, "b": B}).distances)
+    found.save(tmp_path / "saved.npz")
+    loaded = ua.Comparison.load(tmp_path / "saved.npz")
+    assert loaded.left_out == found.left_out
+    assert loaded.call_options["min_samples"] == 20
+    found.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "fewer than 20 rows: <bdi>tiny</bdi> (8), <bdi>few</bdi> (9)." in text
+    with pytest.warns(DataWarning, match="Left out of the references.* it has fewer"):
+        assert ua.compare([A], {"few": cloud(8, 9), "b": B}, min_samples=20).left_out == {"few": 9}
+    with pytest.warns(DataWarning, match="'late'"):
+        assert found.add({"c": cloud(5), "late": cloud(6, 9)}).names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (51, "leaves none of the datasets; the largest has 50 rows"),
+        (0, "min_samples=0"),
+        ("8", "'8'"),
+    ],
+)
+def test_invalid_min_samples_raises(value, message):
+    with pytest.raises(InputError, match=message):
+        ua.compare([A, B], min_samples=value)
 
 
 @pytest.mark.parametrize("subsample", ["common", 20, 15])
@@ -240,7 +303,7 @@ def test_covariances_are_matched_by_variable_names(name):
     ("first", "second", "hinted"),
     [
         (A, B, True),
-        (A[:1], B[:3], False),
+        (A[:1], B[:1], False),
         (ua.Dataset(A, preprocess="arcsinh:5"), B, False),
         (A, ua.Dataset(np.ones((20, 20)) - np.eye(20), kind="distances"), True),
         (A, ua.Dataset(np.eye(20), kind="spd"), False),
@@ -252,7 +315,7 @@ def test_les_is_suggested_only_if_it_applies(first, second, hinted):
         ua.distance(first, second, "wasserstein")
     assert ("'les' needs neither" in str(found.value)) is hinted
     if hinted:
-        assert ua.distance(first, second, n_eigenvalues=9) >= 0
+        assert ua.distance(first, second, n_eigenvalues=5) >= 0
     else:
         with pytest.raises((InputError, RecipeMismatchError), match=r"one row|made differently"):
             ua.distance(first, second)

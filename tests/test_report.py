@@ -316,6 +316,7 @@ def test_cautions_abbreviate_all_datasets(clouds):
     assert "Fewer than 200 samples: all 5 datasets." in careful
 
 
+@pytest.mark.filterwarnings("ignore::unaligned.errors.SampleSizeWarning")
 def test_cautions_contain_the_correlation_with_size():
     rng = np.random.default_rng(0)
     grown = {f"{n}": rng.normal(size=(n, 6)) for n in (210, 300, 420, 600, 840)}

@@ -420,7 +420,7 @@ def test_asarray_gives_the_distances():
 def test_html_repr_escapes_names():
     named = {"<b>x</b>": DATA["d0"], **part(1, 2)}
     shown = ua.compare(named, **K)._repr_html_()
-    assert shown.startswith("<p>Comparison(les, 3 datasets)</p>")
+    assert shown.startswith("<p>Comparison(les, 3 datasets, N=40…42, K=15, gamma=1e-08)</p>")
     assert "<td>0.0000</td>" in shown
     assert "<b>" not in shown
 

@@ -257,6 +257,19 @@ def test_size_warning_names_the_most_different_size(store):
     store.nearest(cloud(8, n_samples=600), k=1, tags={"half": "neither"})
 
 
+@pytest.mark.parametrize(("n_samples", "biased"), [(600, False), (60, True)])
+def test_size_warning_depends_on_k(tmp_path, n_samples, biased):
+    """Twofold sizes are material where K=16 is beyond a quarter of the smaller one."""
+    store = ua.Store(tmp_path / "references.db")
+    for size in (n_samples - 1, 2 * n_samples):
+        store.add(ua.signature(cloud(size, n_samples=size), n_eigenvalues=16), name=f"of {size}")
+    if not biased:
+        store.nearest(cloud(3, n_samples=n_samples))
+        return
+    with pytest.warns(SampleSizeWarning, match="'of 120' has 120"):
+        store.nearest(cloud(3, n_samples=n_samples))
+
+
 def test_invalid_subsample_sizes_are_errors(store):
     with pytest.raises(InputError, match=r"smallest reference has, 'cloud 0' with 60; .* has 30"):
         store.nearest(cloud(3, n_samples=30), subsample="common")

@@ -20,9 +20,11 @@ from .inputs import (
     common_size,
     data_options,
     fit_distance,
+    leave_out,
     own_name,
     require_same_options,
     subsample_all,
+    warn_about_lowered,
 )
 from .metrics.les import LES
 from .metrics.registry import DistanceLike, resolve_distance
@@ -132,7 +134,7 @@ def distance(
     >>> distance(small, large) > 1
     True
     """
-    for name in options.keys() & {"datasets", "references", "n_jobs", "progress"}:
+    for name in options.keys() & {"datasets", "references", "n_jobs", "progress", "min_samples"}:
         raise OptionError(
             f"distance() compares two datasets and has no option {name!r}. compare() has it."
         )
@@ -162,6 +164,7 @@ def compare(
     rng: RNGLike = None,
     progress: bool | None = None,
     subsample: int | str | None = None,
+    min_samples: int | None = None,
     cache: str | os.PathLike[str] | Cache | None = None,
     inference: bool = False,
     **options: Any,
@@ -190,6 +193,9 @@ def compare(
     subsample
         Compare at a common size, which removes the bias of unequal sample sizes: a number of
         rows, or `"common"` for the size of the smallest dataset.
+    min_samples
+        Leave out datasets and references with fewer rows, with a warning that names them; a
+        small one lowers the default K for all.
     cache
         A folder (or a `Cache`) that keeps finished signatures, looked up by the content of the
         data and the settings; None keeps nothing.
@@ -209,7 +215,12 @@ def compare(
     """
     given = data_options(options)
     rows = collection("datasets", datasets, given)
-    columns = None if references is None else collection("references", references, given)
+    rows, left_out = leave_out("datasets", rows, min_samples)
+    columns = None
+    if references is not None:
+        columns = collection("references", references, given)
+        columns, others = leave_out("references", columns, min_samples)
+        left_out |= others
     seed = _check.root_seed(rng)
     everything = [*rows.values(), *(columns or {}).values()]
     method = resolve_distance(distance, options)
@@ -220,7 +231,9 @@ def compare(
         rows = subsample_all(rows, size, seed)
         columns = columns and subsample_all(columns, size, seed)
     method = fit_distance(method, rows, columns)
-    done = {**given, "subsample": size}
+    if size is None or subsample == "common":
+        warn_about_lowered(wanted, method, everything)
+    done = {**given, "subsample": size, "min_samples": min_samples}
     kept = None if cache is None else Cache.at(cache)
     if n_jobs is None and engine is None:
         items = [*rows.values(), *(columns or {}).values()]
@@ -232,4 +245,4 @@ def compare(
 
             sureness = infer(wanted, *tested, seed, at)
         found = fill(method, rows, columns, seed=seed, preparation=done, engine=at, cache=kept)
-        return replace(found, inference=sureness)
+        return replace(found, inference=sureness, left_out=left_out)

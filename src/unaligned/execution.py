@@ -74,6 +74,7 @@ def fill(
         _reference_facts=old._reference_facts if old else _facts(method, columns or {}),
         metadata={**(old.metadata if old else {}), **metadata},
         _borrowed=borrowed,
+        left_out=old.left_out if old else {},
     )
 
 

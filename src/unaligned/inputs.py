@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import median_high
 from typing import Any, TypeAlias
 
 from . import _check
@@ -10,12 +11,15 @@ from ._check import is_path
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import parse_steps
+from .defaults import N_EIGENVALUES
 from .errors import (
+    DataWarning,
     InputError,
     InputTypeError,
     NotApplicableError,
     RecipeMismatchError,
     SampleSizeWarning,
+    counted,
     warn,
 )
 from .io.load import load
@@ -27,8 +31,9 @@ from .spectra.signature import Signature
 
 DataLike: TypeAlias = Any
 
-# Sample sizes beyond this ratio bias LES: the same torus at N=500 and N=4000 is 0.6 apart.
-SIZE_RATIO = 4.0
+# Sizes beyond this ratio bias LES where K is beyond a quarter of the smaller N; beyond the larger
+# ratio at any K (benchmarks/bench_sizes.py: 3 to 5 times the noise at K = N/4 and 4 N rows).
+SIZE_RATIO, LARGE_RATIO = 1.5, 4.0
 
 
 def own_name(data: DataLike) -> str | None:
@@ -219,19 +224,84 @@ def warn_about_sizes(
 ) -> None:
     """Warn if sample sizes differ so much that LES is biased."""
     small, large = (extreme(items, key=lambda item: item.n_samples) for extreme in (min, max))
-    biased = large.n_samples > SIZE_RATIO * small.n_samples
-    if not biased or not isinstance(method, SpectralDistance):
+    kinds = {i.recipe.kind if isinstance(i, Signature) else i.kind for i in items}
+    if not isinstance(method, SpectralDistance) or "spd" in kinds:  # its rows are no samples
+        return
+    k = method.settings.n_eigenvalues or 0
+    if not is_size_biased(small.n_samples, large.n_samples, k):
         return
     if remedy is None:
         remedy = "Pass subsample='common' to compare at one size."
         if any(isinstance(item, Signature) for item in items):
             remedy = "Compute the signatures from equally many rows."
     warn(
-        f"Sample sizes differ more than fourfold: {small.name!r} has {small.n_samples} rows, "
-        f"{large.name!r} has {large.n_samples}. Part of their distance is due to size alone. "
-        f"{remedy}",
+        f"Sample sizes differ {large.n_samples / small.n_samples:.2g}-fold at K={k}: "
+        f"{small.name!r} has {small.n_samples} rows, {large.name!r} has {large.n_samples}. "
+        f"Part of their distance is due to size alone. {remedy}",
         SampleSizeWarning,
     )
+
+
+def is_size_biased(small: int, large: int, n_eigenvalues: int) -> bool:
+    """Return whether the distance of samples of these sizes is material by size alone.
+
+    That is so if they differ more than 1.5-fold and K is beyond a quarter of the smaller one, or
+    if they differ more than fourfold.
+    """
+    far = 4 * n_eigenvalues > small
+    return large > (SIZE_RATIO if far else LARGE_RATIO) * small
+
+
+def warn_about_lowered(
+    asked: Distance, fitted: Distance, items: Sequence[Dataset | Signature]
+) -> None:
+    """Warn if a few small datasets lower the default K for the whole collection.
+
+    That is so if the median dataset allows a K more than 1.5 times as large.
+    """
+    if not (isinstance(asked, SpectralDistance) and isinstance(fitted, SpectralDistance)):
+        return
+    usual = min(N_EIGENVALUES, median_high(item.n_samples for item in items))
+    small = {str(i.name): i.n_samples for i in items if i.n_samples * SIZE_RATIO < usual}
+    given = asked.settings.n_eigenvalues or any(isinstance(item, Signature) for item in items)
+    if given or not small or len(items) < 3:
+        return
+    rest = [item for item in items if item.n_samples * SIZE_RATIO >= usual]
+    k, most = (m.settings.n_eigenvalues or 0 for m in (fitted, asked.fit(rest)))
+    if most > SIZE_RATIO * k:
+        warn(
+            f"K is {k} for all {len(items)} datasets; without the small ones it is {most}: "
+            f"{_listed_sizes(small)}. Pass min_samples={most} to leave them out, or "
+            f"n_eigenvalues={k} to keep them.",
+            SampleSizeWarning,
+        )
+
+
+def _listed_sizes(sizes: Mapping[str, int]) -> str:
+    """Return names with their numbers of rows, the first five."""
+    shown = [f"{name!r} ({counted(n, 'row')})" for name, n in [*sizes.items()][:5]]
+    return ", ".join(shown) + (f" and {len(sizes) - 5} more" if len(sizes) > 5 else "")
+
+
+def leave_out(
+    argument: str, items: dict[str, Dataset | Signature], min_samples: int | None
+) -> tuple[dict[str, Dataset | Signature], dict[str, int]]:
+    """Return the datasets of at least `min_samples` rows, and the sizes of the others."""
+    least = _check.optional_int("min_samples", min_samples) or 0
+    small = {name: item.n_samples for name, item in items.items() if item.n_samples < least}
+    if len(small) == len(items):
+        raise InputError(
+            f"min_samples={least} leaves none of the {argument}; the largest has "
+            f"{max(small.values())} rows. Lower it."
+        )
+    if small:
+        rows = "has" if len(small) == 1 else "have"
+        warn(
+            f"Left out of the {argument}, because {'it' if len(small) == 1 else 'they'} {rows} "
+            f"fewer than min_samples={least} rows: {_listed_sizes(small)}.",
+            DataWarning,
+        )
+    return {name: item for name, item in items.items() if name not in small}, small
 
 
 def prepare_additions(
@@ -240,10 +310,10 @@ def prepare_additions(
     """Return datasets to add to a comparison, prepared as its members were, and checked."""
     signatures = list(old.signatures.values())
     preparation = dict(old.preparation)
-    size = preparation.pop("subsample", None)
+    size, least = preparation.pop("subsample", None), preparation.pop("min_samples", None)
     if preparation.get("preprocess") is None and signatures:
         preparation["preprocess"] = signatures[0].recipe.preprocess or None
-    named = collection("datasets", datasets, preparation)
+    named, _ = leave_out("datasets", collection("datasets", datasets, preparation), least)
     if size is not None:
         common_size(size, list(named.values()), method)
         named = subsample_all(named, size, old.seed)

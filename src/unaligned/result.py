@@ -106,13 +106,15 @@ class Comparison:
     seed
         The root seed that `rng` gave.
     preparation
-        What was applied to all datasets: `preprocess`, `nan_policy`, `subsample`.
+        What was applied to all datasets: `preprocess`, `nan_policy`, `subsample`, `min_samples`.
     is_square
         Whether the datasets were compared with each other, not with references.
     metadata
         The metadata of the datasets by name, as `Dataset` has it.
     inference
         With `compare(inference=True)`: p-values, intervals, corrected distances and noise floors.
+    left_out
+        The datasets that `min_samples` left out, with their numbers of rows.
 
     Examples
     --------
@@ -121,7 +123,7 @@ class Comparison:
     >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
     >>> found = ua.compare(clouds, n_eigenvalues=20)
     >>> found, bool(found["line", "disc"] == found.distances[0, 1])
-    (Comparison(les, 2 datasets), True)
+    (Comparison(les, 2 datasets, N=99, K=20, gamma=1e-08), True)
     """
 
     names: tuple[str, ...]
@@ -142,6 +144,7 @@ class Comparison:
     # Label, array and digest of what is in the callers' memory, where they may change it.
     _borrowed: tuple[tuple[str, npt.NDArray[Any], str], ...] = field(default=(), repr=False)
     inference: Inference | None = field(default=None, repr=False)
+    left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def distance_label(self) -> str:
@@ -451,7 +454,15 @@ class Comparison:
         return symmetrised(self.distances)
 
     def __repr__(self) -> str:
-        return f"Comparison({self.distance_label}, {self._shape(' × ')})"
+        sizes = {*self.n_samples.values(), *self.reference_n_samples.values()}
+        parts = [self.distance_label, self._shape(" × ")]
+        if sizes:
+            parts.append("N=" + "…".join(map(str, sorted({min(sizes), max(sizes)}))))
+        for symbol, name in (("K", "n_eigenvalues"), ("gamma", "gamma")):
+            value = self.options.get(name)
+            if isinstance(value, (int, float)):
+                parts.append(f"{symbol}={value:g}")
+        return f"Comparison({', '.join(parts)})"
 
     def _shape(self, times: str) -> str:
         rows = counted(len(self.names), "dataset")

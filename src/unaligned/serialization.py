@@ -34,6 +34,7 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
         "seed": comparison.seed,
         "is_square": comparison.is_square,
         "preparation": dict(comparison.preparation),
+        "left_out": dict(comparison.left_out),
         "metadata": {name: _plain_part(row) for name, row in comparison.metadata.items()},
         "signatures": signatures,
         "descriptors": descriptors,
@@ -107,6 +108,7 @@ def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Compari
         _facts=facts["row"],
         _reference_facts=facts["column"],
         inference=inference,
+        left_out=header.get("left_out", {}),  # absent in files of 0.1.0
     )
 
 

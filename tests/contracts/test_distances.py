@@ -245,7 +245,7 @@ class TestInputs:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_missing_requirements_raise_not_applicable(name):
-    wide, long = np.c_[B, B], np.r_[B, B]
+    wide, long = np.c_[B, B], np.r_[B, B[:9]]
     needs = DISTANCES[name]
     for other, needed, why in (
         (wide, needs.same_features, "needs the same features, and dataset 'a' has 4 columns"),

@@ -115,7 +115,7 @@ def test_too_few_rows_name_the_dataset(clouds):
     with pytest.raises(InputTypeError, match="needs the data itself"):
         ua.compare([ua.signature(clouds["five"]), clouds["nine"]], inference=True)
     with pytest.raises(InputTypeError, match="inference='yes' must be True or False"):
-        ua.compare(clouds, inference="yes")
+        ua.compare(clouds, n_eigenvalues=20, inference="yes")
 
 
 def test_pairs_that_cannot_be_significant_are_a_warning():

@@ -149,7 +149,7 @@ def test_approximation_is_named_in_results_figures_reports_and_files(
 ):
     x, y = pair(0, n=60, m=40)
     assert repr(ua.compare([x, y], distance=method.name)) == (
-        f"Comparison({method.name}, 2 datasets)"
+        f"Comparison({method.name}, 2 datasets, N=40…60)"
     )
     monkeypatch.setattr(method, "exact_rows", 50)
     with pytest.warns(AccuracyWarning, match=f"method='{chosen}'"):
@@ -157,7 +157,7 @@ def test_approximation_is_named_in_results_figures_reports_and_files(
     result.save(tmp_path / "result.npz")
     for found in (result, ua.Comparison.load(tmp_path / "result.npz")):
         assert found.options["method"] == chosen
-        assert str(found).startswith(f"Comparison({method.name} ({chosen}), 2 datasets)\n")
+        assert str(found).startswith(f"Comparison({method.name} ({chosen}), 2 datasets")
         title = found.plot("heatmap").get_title().replace("\n", " ")
         assert title == f"{method.name} ({chosen}) distances"
     result.report(tmp_path / "report.html")

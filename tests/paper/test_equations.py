@@ -128,7 +128,7 @@ def test_units_do_not_matter(scale):
 
 
 def test_too_many_eigenvalues_raise_and_name_the_dataset():
-    data = {"liver": points_of(0, (15, 2)), "heart": points_of(1, (50, 2))}
+    data = {"liver": points_of(0, (15, 2)), "heart": points_of(1, (20, 2))}
     message = r"n_eigenvalues=20 needs at least 20 samples; dataset 'liver' has 15. Lower"
     with pytest.raises(InputError, match=message):
         ua.compare(data, n_eigenvalues=20)

@@ -189,6 +189,9 @@ def compare(
         option("Option of the distance: squared=true.", False, "--option", metavar="KEY=VALUE"),
     ] = None,
     subsample: Subsample = None,
+    min_samples: Annotated[
+        int | None, option("Leave out datasets with fewer rows.", min=1, metavar="N")
+    ] = None,
     inference: Annotated[
         bool, option("Test every pair, as `unaligned test` does.", False, "--inference")
     ] = False,
@@ -216,6 +219,7 @@ def compare(
     settings = {
         "references": others,
         "subsample": subsample,
+        "min_samples": min_samples,
         "inference": inference,
         "rng": run.rng,
         "n_jobs": run.n_jobs,

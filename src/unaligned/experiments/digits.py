@@ -37,7 +37,8 @@ def run_demo(*, rng: RNGLike = None, progress: bool | None = None) -> Demo:
             clouds[f"{letter}{number}"] = points
             size = f"{points.shape[0]} × {points.shape[1]}"
             descriptions[f"{letter}{number}"] = f"{digits}, {what} ({size})"
-    comparison = ua.compare(clouds, progress=progress)
+    # K up to a quarter of the smallest set, where halves and wholes may be compared.
+    comparison = ua.compare(clouds, n_eigenvalues=100, tol=1e-8, progress=progress)
     reading = (*_conclusions(comparison), _limitation(sets["A"][1], comparison))
     return Demo(comparison, descriptions, reading)
 

@@ -144,8 +144,16 @@ def _isolated(content: Content) -> Iterable[str]:
 
 def cautions(content: Content) -> list[str]:
     """Return the limitations of the results."""
-    checks = (_sizes, _approximate, _dropped_rows, _duplicates, _below_gamma, _bounds)
+    checks = (_left_out, _sizes, _approximate, _dropped_rows, _duplicates, _below_gamma, _bounds)
     return [sentence for check in checks for sentence in check(content)]
+
+
+def _left_out(content: Content) -> Iterable[str]:
+    small = content.comparison.left_out
+    if small:
+        least = content.comparison.preparation.get("min_samples")
+        rows = ", ".join(f"{name(n)} ({size:,})" for n, size in small.items())
+        yield f"Left out, with fewer than {least} rows: {rows}."
 
 
 def _sizes(content: Content) -> Iterable[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +15,16 @@ from ..comparison import prepare, signature
 from ..data.dataset import Dataset
 from ..embedding import AGGREGATORS
 from ..errors import DataWarning, InputError, counted, warn
-from ..inputs import DataLike, common_size, own_name, subsample_all, warn_about_sizes
+from ..inputs import (
+    DataLike,
+    common_size,
+    is_size_biased,
+    own_name,
+    subsample_all,
+    warn_about_sizes,
+)
 from ..metrics.les import LES
+from ..spectra.pipeline import SignatureSettings
 from ..spectra.signature import Signature
 from .file import transaction
 from .records import DTYPE, Neighbour, Record, require_fitting, restore, select, where
@@ -134,11 +141,17 @@ def _warn_of_differences(
     """Warn if distances are due to different sizes, or to a missing column."""
     query = replace(query, name=query.name or "new data")
     extremes = _extremes(db, tags)
-    name, _ = max(extremes, key=lambda end: abs(math.log(end[1] / query.n_samples)))
+
+    def difference(end: tuple[str, int]) -> tuple[bool, float]:
+        small, large = sorted((end[1], query.n_samples))
+        return is_size_biased(small, large, query.n_eigenvalues), large / small
+
+    name, _ = max(extremes, key=difference)
     other = restore(db, name, store.path)
     remedy = "subsample='common' draws as many rows of the data as the smallest reference has."
     larger = can_subsample and query.n_samples > other.n_samples
-    warn_about_sizes(LES(), [query, other], remedy if larger else None)
+    method = LES(SignatureSettings(n_eigenvalues=query.n_eigenvalues))
+    warn_about_sizes(method, [query, other], remedy if larger else None)
     condition, texts = where(tags)
     least, most, count = db.execute(
         f"SELECT min(n_features), max(n_features), count(*) FROM signatures {condition}", texts
