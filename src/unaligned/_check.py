@@ -159,6 +159,15 @@ def shape_of(value: Any) -> str:
     return f"{type(value).__name__}{'' if shape is None else f' of shape {tuple(shape)}'}"
 
 
+def is_missing(value: object) -> bool:
+    """Whether this is None, NaN, or the NA or NaT of pandas."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def require_numeric(dtype: np.dtype[Any], label: str) -> None:
     """Raise if values are not real numbers."""
     if dtype.kind in "biuf":

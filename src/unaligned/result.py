@@ -377,12 +377,15 @@ class Comparison:
         from .tags import values_of
 
         distances = self._square("dispersion" if test == "permdisp" else test)
-        labels = values_of(groups, self.names, self.metadata)
-        if isinstance(labels, str) or len(labels) != len(self.names):
+        labels = values_of(groups, self.names, self.metadata, "groups")
+        if np.shape(labels) != (len(self.names),):
             raise InputError(
                 f"groups must have one label for each of the {len(self.names)} datasets; got "
                 f"{_check.shape_of(labels)}."
             )
+        for name, label in zip(self.names, labels, strict=True):
+            if _check.is_missing(label):
+                raise InputError(f"groups has no label for dataset {name!r}.")
         count = _check.positive_int("n_permutations", n_permutations)
         generator = np.random.default_rng(_check.root_seed(rng))
         found: GroupTest = getattr(association, test)(distances, labels, count, generator)

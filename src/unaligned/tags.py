@@ -77,17 +77,23 @@ def one_tag(
     return tags[0]
 
 
-def values_of(values: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]) -> Any:
+def values_of(
+    values: Any,
+    names: Sequence[str],
+    metadata: Mapping[str, Mapping[str, Any]],
+    argument: str = "values",
+) -> Any:
     """Return one value per dataset, from a metadata entry, a mapping by name, or as given."""
+    what = "label" if argument == "groups" else "value"
     if isinstance(values, str):
-        known = dict(zip(names, _own_tag("values", values, names, metadata).values, strict=True))
+        known = dict(zip(names, _own_tag(argument, values, names, metadata).values, strict=True))
     elif hasattr(values, "items"):
         known = {str(name): value for name, value in values.items()}
     else:
         return values
     for name in names:
         if known.get(name) is None:
-            raise InputError(f"values has no value for dataset {name!r}.")
+            raise InputError(f"{argument} has no {what} for dataset {name!r}.")
     return [known[name] for name in names]
 
 
@@ -154,13 +160,13 @@ def _aligned(key: str, column: Any, names: Sequence[str]) -> tuple[TagValue, ...
 
 
 def _value(key: str, value: Any) -> TagValue:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if _check.is_missing(value):
         return None
     if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
         number = float(value)
         if math.isinf(number):
             raise InputError(f"tag {key!r} has an infinite value. Replace it by None.")
-        return None if math.isnan(number) else number
+        return number
     if not _is_scalar(value):
         raise InputTypeError(
             f"tag {key!r} has the value {value!r}; it must be a number, a string or None."

@@ -4,6 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist, squareform
 from skbio.stats.distance import DistanceMatrix, permdisp
@@ -139,6 +140,48 @@ def test_groups_come_from_metadata():
 def test_useless_groups_raise(labels, message):
     with pytest.raises(InputError, match=message):
         comparison(np.arange(4.0)[:, None]).permanova(labels)
+
+
+def test_groupings_without_spread_do_not_hide_the_others():
+    """Of pairs of equal datasets, 15 ways to form pairs; F is infinite for one of them."""
+    found = comparison(np.repeat([[0.0], [1.0], [9.0]], 2, axis=0))
+    assert found.permanova(list("aabbcc")).p_value == pytest.approx(1 / 15)
+    assert found.permanova(list("aabccb")).p_value == pytest.approx(5 / 15)
+    assert found.permanova(list("ababcc")).p_value == pytest.approx(3 / 15)
+
+
+def test_spreads_of_equal_datasets_are_zero_but_for_rounding():
+    """Of two triples of equal datasets only the regrouped ones have a spread."""
+    found = comparison(np.repeat(np.random.default_rng(0).normal(size=(2, 5)), 4, axis=0))
+    with pytest.raises(InputError, match="equally far from the centroids of their groups"):
+        found.dispersion(list("aaaabbbb"))
+    assert found.dispersion(list("aaabbbba")).p_value == 1.0
+
+
+def test_two_datasets_of_a_group_have_no_spread_to_compare():
+    found = comparison(np.random.default_rng(0).normal(size=(6, 2)))
+    with pytest.raises(
+        InputError, match=r"dispersion\(\) needs a group of three or more datasets"
+    ):
+        found.dispersion(list("aabbcc"))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_a_missing_label_is_not_a_group(missing):
+    labels = ["a", "a", "b", "b", "b", missing]
+    found = comparison(np.random.default_rng(0).normal(size=(6, 2)))
+    for given in (labels, dict(zip(found.names, labels, strict=True))):
+        with pytest.raises(InputError, match="groups has no label for dataset 'd5'"):
+            found.permanova(given)
+
+
+@pytest.mark.parametrize("labels", [None, 5, "", list("aabb"), np.zeros((6, 2))])
+def test_labels_must_be_one_per_dataset(labels):
+    found = comparison(np.random.default_rng(0).normal(size=(6, 2)))
+    with pytest.raises(
+        InputError, match=r"groups must have one label for each of the 6|groups=''"
+    ):
+        found.permanova(labels)
 
 
 def test_equal_datasets_raise():

@@ -193,11 +193,17 @@ def permdisp(
     the principal coordinates with positive eigenvalues.
     """
     codes, counts = _groups(labels)
+    if max(counts.values()) < 3:
+        raise InputError(
+            "dispersion() needs a group of three or more datasets: two are always equally far from "
+            "their centroid. Use permanova(), or larger groups."
+        )
     n, a = len(codes), len(counts)
     sizes = np.array(list(counts.values()), dtype=np.float64)
     centred = distances**2 - (distances**2).mean(axis=0)
     weights, axes = np.linalg.eigh(-0.5 * (centred - centred.mean(axis=1)[:, None]))
     points = axes * np.sqrt(np.maximum(weights, 0.0))
+    rounding = 1e-14 * n * float(weights[-1])  # of the squares of coordinates
 
     def to_centroids(batch: IndexArray) -> FloatArray:
         members = batch[:, None, :] == np.arange(a)[:, None]  # (B, a, n)
@@ -211,8 +217,9 @@ def permdisp(
         means = np.einsum("bgn,bn->bg", members, lengths) / sizes
         between = (sizes * (means - lengths.mean(axis=1)[:, None]) ** 2).sum(axis=1)
         own = np.take_along_axis(means, batch, axis=1)
+        within = ((lengths - own) ** 2).sum(axis=1)
+        between, within = (np.where(part > rounding, part, 0.0) for part in (between, within))
         with np.errstate(divide="ignore", invalid="ignore"):
-            within = ((lengths - own) ** 2).sum(axis=1)
             found: FloatArray = between / (a - 1) / (within / (n - a))
         return found
 
@@ -254,9 +261,12 @@ def _permuted(
         batches = (codes[orders] for orders in _orders(n, n_permutations, rng))
     observed = float(statistic(codes[None])[0])
     if np.isnan(observed):
-        raise InputError("All distances are 0, so groups cannot be tested.")
+        raise InputError(
+            "All distances are 0, or all datasets are equally far from the centroids of their "
+            "groups, so groups cannot be tested."
+        )
     null = np.concatenate([statistic(batch) for batch in batches])
-    return observed, np.nan_to_num(null, nan=0.0, posinf=np.finfo(np.float64).max), is_exact
+    return observed, np.nan_to_num(null, nan=0.0, posinf=np.inf), is_exact
 
 
 def _groupings(items: tuple[int, ...], sizes: list[int]) -> Iterator[IndexArray]:
@@ -286,7 +296,6 @@ def _result(
     r_squared: float | None = None,
     spread: dict[str, float] | None = None,
 ) -> GroupTest:
-    bounded = min(observed, float(np.finfo(np.float64).max))
     # Groups of equal size can change names without changing the statistic.
     same = [list(counts.values()).count(size) for size in set(counts.values())]
     n_equal = math.prod(math.factorial(count) for count in same)
@@ -294,7 +303,8 @@ def _result(
     return GroupTest(
         method,
         observed,
-        p_value(bounded, null, is_exact=is_exact),
+        # F may be infinite; its arc tangent has the same order.
+        p_value(math.atan(observed), np.arctan(null), is_exact=is_exact),
         smallest,
         r_squared,
         counts,
