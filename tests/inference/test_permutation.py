@@ -1,11 +1,18 @@
 """permutation_test(): exact under the null, powerful otherwise, and honest about its limits."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
-from unaligned.errors import InputError, InputTypeError, NotApplicableError, SampleSizeWarning
+from unaligned.errors import (
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    NumericalError,
+    SampleSizeWarning,
+)
 
 
 def normal(n, d, seed):
@@ -67,6 +74,22 @@ def test_the_same_data_gives_the_same_result():
     assert other.squared != results[0].squared
 
 
+@pytest.mark.parametrize("sizes", [(300, 300), (300, 400)])
+def test_the_order_of_the_datasets_does_not_matter(sizes):
+    first, second = (normal(n, 3, seed) for seed, n in enumerate(sizes))
+    found, other = ua.permutation_test(first, second), ua.permutation_test(second, first)
+    assert not found.is_exact
+    assert found.p_value == other.p_value
+    assert found.squared == pytest.approx(other.squared)
+    assert found.n_blocks == other.n_blocks[::-1]
+    labels = np.arange(300) % 10, np.arange(sizes[1]) % 10 + 3
+    paired = ua.permutation_test(first, second, groups=labels, n_permutations=99)
+    swapped = ua.permutation_test(second, first, groups=labels[::-1], n_permutations=99)
+    assert paired.n_pairs == swapped.n_pairs == 7
+    assert paired.p_value == swapped.p_value
+    assert paired.squared == pytest.approx(swapped.squared)
+
+
 def test_a_dataset_does_not_differ_from_itself():
     points = normal(300, 3, 0)
     assert ua.permutation_test(points, points).p_value == 1.0
@@ -108,6 +131,17 @@ def test_a_function_of_two_arrays_is_a_distance_too():
     found = ua.permutation_test(normal(200, 2, 0), 2 * normal(200, 2, 1), distance=spread)
     assert found.p_value < 0.05
     assert ua.permutation_test(normal(200, 2, 0), 2 * normal(200, 2, 1)).p_value > 0.05
+
+
+def test_an_infinite_distance_is_not_a_difference():
+    def infinite(x, y):
+        return 0.0 if x is y else np.inf
+
+    clouds = normal(200, 2, 0), normal(200, 2, 1)
+    with pytest.raises(NumericalError, match="infinite distances between blocks"):
+        ua.permutation_test(*clouds, distance=infinite)
+    with pytest.raises(NumericalError, match="infinite distances between blocks"):
+        ua.compare(clouds, distance=infinite, inference=True)
 
 
 def test_distances_as_data():
@@ -184,7 +218,10 @@ def test_groups_take_text_and_unequal_sizes():
             ([0, 1] * 45, [0, 1] * 44),
             r"dataset 'b' has 90 rows, and its labels have shape \(88,\)",
         ),
-        (([0, 1] * 45, [0] * 80 + [1] * 10), "1 of dataset 'b' has 10 rows, and block_size is 30"),
+        (
+            ([0, 1] * 45, [0] * 80 + [1] * 10),
+            "'1' of dataset 'b' has 10 rows, and block",
+        ),
         (([0, 1] * 45, [0, np.nan] * 45), r"row 1 of dataset 'b' has no label \(nan\)"),
         (([None, 1] * 45, [0, 1] * 45), r"row 0 of dataset 'a' has no label \(None\)"),
         (None, r"at least 4 blocks of block_size=30 rows, that is 120 rows; dataset 'a' has 90"),
@@ -193,6 +230,33 @@ def test_groups_take_text_and_unequal_sizes():
 def test_too_little_data_says_how_much_is_needed(groups, match):
     with pytest.raises(InputError, match=match):
         ua.permutation_test(normal(90, 2, 0), normal(90, 2, 1), groups=groups)
+
+
+NUMBERS = np.arange(210) % 7
+DAYS = np.datetime64("2026-01-01", "ns") + NUMBERS * np.timedelta64(1, "D")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (NUMBERS, NUMBERS.astype(str)),
+        (NUMBERS, NUMBERS.astype(object)),
+        (NUMBERS, NUMBERS.astype(float)),
+        (NUMBERS, NUMBERS.astype("S")),
+        (DAYS, DAYS.astype("datetime64[s]")),
+    ],
+)
+def test_groups_are_paired_by_what_their_labels_say(first, second):
+    clouds = normal(210, 2, 0), normal(210, 2, 1)
+    found = ua.permutation_test(*clouds, groups=(first, second))
+    assert found.n_pairs == 7
+    assert ua.permutation_test(*clouds, groups=np.array([NUMBERS, NUMBERS])).n_pairs == 7
+
+
+def test_a_missing_group_is_not_a_group():
+    labels = pd.Series(["x", "y", pd.NA] * 30)
+    with pytest.raises(InputError, match=r"row 2 of dataset 'a' has no label \(<NA>\)"):
+        ua.permutation_test(normal(90, 2, 0), normal(90, 2, 1), groups=(labels, labels))
 
 
 def test_groups_must_be_a_pair():

@@ -195,8 +195,8 @@ def permdisp(
     codes, counts = _groups(labels)
     if max(counts.values()) < 3:
         raise InputError(
-            "dispersion() needs a group of three or more datasets: two are always equally far from "
-            "their centroid. Use permanova(), or larger groups."
+            "dispersion() needs a group of three or more datasets: two are always equally far "
+            "from their centroid. Use permanova(), or larger groups."
         )
     n, a = len(codes), len(counts)
     sizes = np.array(list(counts.values()), dtype=np.float64)

@@ -63,7 +63,12 @@ def infer(
     method = fit_to_blocks(_few_eigenvalues(method, size), size)
     method, found = describe_blocks(method, [b for part in blocks for b in part], seed, engine)
     pairs = _PairTests(method, found, counts, max(_USUAL, _PER_PAIR * len(places)), seed, engine)
-    tests = [pairs.test(i, j) for i, j in places]
+    # The order of datasets must not matter; pairs of the same sizes share their permutations.
+    ranks = [(count, d.fingerprint) for count, d in zip(counts, datasets, strict=True)]
+    ranked = {place: sorted(place, key=lambda i: ranks[i]) for place in places}
+    in_turn = sorted(places, key=lambda place: [counts[i] for i in ranked[place]])
+    done = {place: pairs.test(*ranked[place]) for place in in_turn}
+    tests = [done[place] for place in places]
     floors = np.array([noise_floor(pairs.squared(i)) for i in range(len(every))])
     k = method.settings.n_eigenvalues if isinstance(method, SpectralDistance) else None
     adjusted = _adjusted(np.array([test[1] for test in tests]))
@@ -133,6 +138,7 @@ class _PairTests:
         points = [vector for vector in vectors if vector is not None]
         self._points = np.stack(points) if points else None
         self._matrix = None if points else dissimilarities(method, descriptors, engine)
+        # Those of the last pair of sizes: all of them would fill the memory.
         self._labels: dict[tuple[int, int], tuple[FloatArray, bool]] = {}
 
     def squared(self, *datasets: int) -> FloatArray:
@@ -148,10 +154,10 @@ class _PairTests:
         """Return the statistic, the p-value and the interval of one pair."""
         sizes = self.places[i].size, self.places[j].size
         design, squared = energy.Design.of(*sizes), self.squared(i, j)
-        if sizes not in self._labels:  # shared by all pairs of these sizes
+        if sizes not in self._labels:
             rng = np.random.default_rng([self.seed, *sizes])
             drawn, is_exact = design.labellings(self.n_permutations, rng)
-            self._labels[sizes] = drawn.astype(np.float64), is_exact
+            self._labels = {sizes: (drawn.astype(np.float64), is_exact)}
         labels, is_exact = self._labels[sizes]
         observed = float(energy.statistic(squared, design.observed[None], design)[0])
         null = energy.statistic(squared, labels, design)

@@ -36,6 +36,12 @@ class Design:
         """Return the design of two samples without pairs."""
         return Design(n_first, n_second, np.empty((0, 2), dtype=np.int64))
 
+    def exchanged(self) -> Design:
+        """Return the design with the second sample first."""
+        first, second = self.pairs.T
+        pairs = np.stack([second - self.n_first, first + self.n_second], axis=1)
+        return Design(self.n_second, self.n_first, pairs)
+
     @property
     def n_items(self) -> int:
         """The number of items of both samples."""

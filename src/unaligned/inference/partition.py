@@ -16,7 +16,7 @@ from ..data.dataset import Dataset
 from ..data.preprocess import is_fitted
 from ..defaults import N_EIGENVALUES
 from ..engine import Engine
-from ..errors import InputError, InputTypeError, NotApplicableError
+from ..errors import InputError, InputTypeError, NotApplicableError, NumericalError
 from ..execution import all_pairs, describe_all
 from ..metrics.base import Distance, SpectralDistance
 from ..spectra.blocks import block_signatures
@@ -135,6 +135,11 @@ def dissimilarities(method: Distance, descriptors: Sequence[Any], engine: Engine
         return squared
     named = {str(i): descriptor for i, descriptor in enumerate(descriptors)}
     distances = all_pairs(method, named, None, None, engine)[0]
+    if not np.isfinite(distances).all():
+        raise NumericalError(
+            f"Distance {method.name!r} gives infinite distances between blocks of rows, which "
+            "cannot be tested. Use another distance."
+        )
     return 0.5 * (distances + distances.T)
 
 

@@ -209,12 +209,15 @@ def permutation_test(
     with resolve_engine(engine, jobs, progress) as where:
         method, described = describe_blocks(method, blocks.datasets, seed, where)
         squared = averaged(dissimilarities(method, described, where), blocks.per_item)
-    shuffles = np.random.default_rng([seed, *(int(d.fingerprint, 16) for d in datasets)])
-    labels, is_exact = blocks.design.labellings(n_permutations, shuffles)
     counts = blocks.design.n_first, blocks.design.n_second
+    design, prints = blocks.design, [int(dataset.fingerprint, 16) for dataset in datasets]
+    if prints[0] > prints[1]:  # the order of a and b must not matter
+        squared, design = np.roll(squared, counts[1], axis=(0, 1)), design.exchanged()
+    shuffles = np.random.default_rng([seed, *sorted(prints)])
+    labels, is_exact = design.labellings(n_permutations, shuffles)
     settings = method.settings if isinstance(method, SpectralDistance) else None
     return PermutationTest(
-        **evaluate(squared, blocks.design, labels, is_exact=is_exact),
+        **evaluate(squared, design, labels, is_exact=is_exact),
         block_size=blocks.size,
         n_blocks=(counts[0] * blocks.per_item, counts[1] * blocks.per_item),
         n_eigenvalues=None if settings is None else settings.n_eigenvalues,
@@ -269,7 +272,8 @@ def _blocks(
         design = energy.Design.of(len(parts[0]), len(parts[1]))
         _require_blocks(design, size, whole)
         return _Blocks([*parts[0], *parts[1]], size, 1, design, is_approximate)
-    if not isinstance(groups, Sequence) or isinstance(groups, str) or len(groups) != 2:
+    is_pair = isinstance(groups, (Sequence, np.ndarray)) and not isinstance(groups, str)
+    if not is_pair or len(groups) != 2:
         raise InputTypeError(
             "groups must be a pair: the labels of the rows of a, and those of the rows of b, not "
             f"{_check.shape_of(groups)}."
@@ -295,8 +299,8 @@ def _require_blocks(design: energy.Design, size: int, datasets: Sequence[Dataset
     )
 
 
-def _labels(labels: Any, dataset: Dataset) -> tuple[npt.NDArray[Any], list[Any]]:
-    """Return the label of every row, and the groups in the order in which they occur."""
+def _labels(labels: Any, dataset: Dataset) -> tuple[npt.NDArray[np.str_], list[str]]:
+    """Return the label of every row as text, and the groups in the order in which they occur."""
     found = np.asarray(labels)
     if found.shape != (dataset.n_samples,):
         dropped = ""
@@ -306,22 +310,29 @@ def _labels(labels: Any, dataset: Dataset) -> tuple[npt.NDArray[Any], list[Any]]
             f"groups: {dataset.label} has {dataset.n_samples} rows{dropped}, and its labels have "
             f"shape {found.shape}. Give one label per row."
         )
-    missing = [
-        i
-        for i, label in enumerate(found.tolist())
-        if label is None or (isinstance(label, float) and math.isnan(label))
-    ]
-    if missing:
+    items: list[Any] = found.tolist()
+    if found.dtype.kind in "mM":  # of one unit, since tolist() makes numbers of nanoseconds
+        dates = found.astype(f"{found.dtype.kind}8[ns]").astype(str).tolist()
+        items = [None if date == "NaT" else date for date in dates]
+    missing = next((i for i, item in enumerate(items) if _check.is_missing(item)), None)
+    if missing is not None:
         raise InputError(
-            f"groups: row {missing[0]} of {dataset.label} has no label ({found[missing[0]]}). "
+            f"groups: row {missing} of {dataset.label} has no label ({found[missing]}). "
             "Give every row a label, or leave the row out."
         )
-    found = found.astype(str) if found.dtype.kind in "OSU" else found
-    return found, list(dict.fromkeys(found.tolist()))
+    texts = {item: _text(item) for item in dict.fromkeys(items)}
+    return np.array([texts[item] for item in items]), list(dict.fromkeys(texts.values()))
+
+
+def _text(label: Any) -> str:
+    """Return a label as text, the same for 1, 1.0, "1" and b"1"."""
+    if isinstance(label, bytes):
+        return label.decode(errors="replace")
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
 def _group_design(
-    sides: Sequence[tuple[npt.NDArray[Any], list[Any]]],
+    sides: Sequence[tuple[npt.NDArray[np.str_], list[str]]],
     datasets: Sequence[Dataset],
     block_size: int | None,
 ) -> tuple[energy.Design, int, int]:
