@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import unaligned as ua
 from unaligned.errors import (
@@ -17,6 +20,7 @@ from unaligned.errors import (
     SampleSizeWarning,
 )
 from unaligned.metrics.registry import DISTANCES
+from unaligned.rows.source import ArrayRows
 
 
 def cloud(seed, n_samples=40, n_features=3):
@@ -337,3 +341,124 @@ def test_warning_uses_the_names_of_the_comparison():
     with pytest.warns(SampleSizeWarning, match=message):
         result = ua.compare({"a": small, "b": large})
     assert result.signatures["a"].name == "a"
+
+
+def scaled(seed, n_samples=60):
+    """Return points whose columns have very different means and spreads."""
+    return cloud(seed, n_samples, 4) * [1.0, 5.0, 20.0, 3.0] + [0.0, 100.0, -7.0, 1.0]
+
+
+@pytest.mark.parametrize("make", [np.asarray, lambda v: ua.Dataset.from_source(ArrayRows(v))])
+def test_preprocessing_fitted_on_references_equals_scikit_learn(make):
+    """In memory and streamed; StandardScaler and PCA are fitted to all reference rows."""
+    new, references = {"new": scaled(0)}, {"a": scaled(1), "b": 2.0 * scaled(2, 50)}
+    model = make_pipeline(StandardScaler(), PCA(3)).fit(np.vstack([*references.values()]))
+    sides = [{n: model.transform(v) for n, v in side.items()} for side in (new, references)]
+    given = [{n: make(v) for n, v in side.items()} for side in (new, references)]
+    options = {"preprocess": ["standardize", "pca:3"], "fit_on": "references"}
+    for name in ("les", "wasserstein"):  # of the same features: they are one space now
+        found = ua.compare(*given, distance=name, **options)
+        np.testing.assert_allclose(found.distances, ua.compare(*sides, distance=name).distances)
+    alone = ua.compare(*given, preprocess=["standardize", "pca:3"])
+    assert np.abs(alone.distances - ua.compare(*given, **options).distances).max() > 0.1
+
+
+def test_sparse_and_dense_data_agree_when_fitted_on_references():
+    counts = [np.random.default_rng(i).poisson(2.0, size=(60, 4)) * 1.0 for i in range(2)]
+    for steps in (["standardize"], ["log1p", "standardize", "pca:3"]):
+        options = {"preprocess": steps, "fit_on": "references"}
+        dense = ua.compare(counts[:1], counts[1:], **options).distances
+        for new, old in ((sparse.csr_array, np.asarray), (sparse.csr_array, sparse.csr_array)):
+            thin = ua.compare([new(counts[0])], [old(counts[1])], **options).distances
+            np.testing.assert_allclose(thin, dense, atol=1e-6)
+        assert ua.distance(*counts, "wasserstein", **options) == pytest.approx(
+            ua.distance(sparse.csr_array(counts[0]), counts[1], "wasserstein", **options)
+        )
+
+
+def test_a_test_with_preprocessing_fitted_to_one_side_is_approximate():
+    options = {"preprocess": "standardize", "fit_on": "references", "inference": True}
+    assert ua.compare([scaled(0, 200)], [scaled(1, 200)], **options).inference.is_approximate
+
+
+def test_recipes_of_other_fits_do_not_mix():
+    new, old, other = scaled(0), scaled(1), scaled(2)
+    options = {"preprocess": "standardize", "n_eigenvalues": 20}
+    fitted = ua.compare({"new": new}, {"old": old}, fit_on="references", **options)
+    made = fitted.signatures["new"]
+    (step,) = made.recipe.preprocess
+    assert re.fullmatch(r"standardize@references-[0-9a-f]{8}", step)
+    again = ua.compare({"new": made}, {"old": old}, fit_on="references", **options)
+    assert again.distances == fitted.distances
+    with pytest.raises(RecipeMismatchError, match=r"preprocess.*@references-"):
+        ua.compare({"new": made}, {"old": old}, **options)
+    with pytest.raises(RecipeMismatchError, match=r"preprocess.*@references-"):
+        ua.compare({"new": made}, {"other": other}, fit_on="references", **options)
+    with pytest.raises(InputError, match="was fitted to data that is not here"):
+        ua.signature(new, preprocess=step)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("distance", ["les", "netlsd"])
+def test_a_fit_is_saved_reported_and_used_for_additions(tmp_path, distance, loaded):
+    sides = {"new": scaled(0)}, {"old": scaled(1)}
+    options = {
+        "preprocess": ["standardize", "pca:3"],
+        "fit_on": "references",
+        "distance": distance,
+    }
+    found = ua.compare(*sides, **options)
+    if loaded:
+        found.save(tmp_path / "fit.npz")
+        found = ua.Comparison.load(tmp_path / "fit.npz")
+    assert found.call_options["fit_on"] == "references"
+    assert found.call_options["preprocess"] == ("standardize", "pca:3")
+    found.report(tmp_path / "fit.html")
+    text = (tmp_path / "fit.html").read_text()
+    assert "fit_on=&#x27;references&#x27;" in text
+    assert "preprocess=(&#x27;standardize&#x27;, &#x27;pca:3&#x27;)" in text
+    whole = ua.compare({**sides[0], "late": scaled(5)}, sides[1], **options)
+    np.testing.assert_array_equal(found.add({"late": scaled(5)}).distances, whole.distances)
+    own = ua.Dataset(scaled(5), preprocess=["standardize", "pca:3"])
+    np.testing.assert_array_equal(found.add({"late": own}).distances, whole.distances)
+    assert found.add({"late": own}).add({"later": scaled(6)}).names[-1] == "later"
+
+
+@pytest.mark.parametrize(
+    ("references", "options", "error", "message"),
+    [
+        (None, {}, InputError, "needs references"),
+        ({"old": ua.signature(A)}, {}, InputError, "not signatures"),
+        ([A], {"fit_on": "datasets"}, InputError, "fit_on='datasets'"),
+        ([A], {"preprocess": "log1p"}, InputError, "a step that is fitted.*log1p"),
+        ([A], {"preprocess": None}, InputError, r"a step that is fitted.*got \[\]"),
+        ([B], {}, NotApplicableError, "has 5 columns where"),
+        ([A], {"preprocess": "pca:9"}, InputError, "needs at least 9"),
+    ],
+    ids=range(7),
+)
+def test_invalid_fits_raise(references, options, error, message):
+    options = {"preprocess": "standardize", "fit_on": "references", **options}
+    with pytest.raises(error, match=message):
+        ua.compare([A], references, **options)
+
+
+@pytest.mark.parametrize("distance", ["les", "wasserstein"])
+def test_preprocessing_of_the_datasets_is_in_the_recipe_and_the_report(tmp_path, distance):
+    """As the same steps given to `compare` are."""
+    steps = ("normalize_total", "log1p")
+    table = pd.DataFrame(np.abs(cloud(0, 80)), columns=list("xyz")).assign(day=[0, 1] * 40)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    loaded = ua.load_all(tmp_path / "t.csv", group_by="day", preprocess=steps, nan_policy="omit")
+    found = ua.compare(loaded, distance=distance)
+    assert found.preparation["preprocess"] == steps
+    assert found.preparation["nan_policy"] == "omit"
+    found.save(tmp_path / "found.npz")
+    found = ua.Comparison.load(tmp_path / "found.npz")
+    assert found.call_options["preprocess"] == steps
+    found.report(tmp_path / "found.html")
+    shown = "preprocess=(&#x27;normalize_total&#x27;, &#x27;log1p&#x27;)"
+    assert shown in (tmp_path / "found.html").read_text()
+    plain = {name: data.with_options(preprocess=()) for name, data in loaded.items()}
+    again = ua.compare(plain, **{**found.call_options, "distance": distance})
+    np.testing.assert_array_equal(again.distances, found.distances)

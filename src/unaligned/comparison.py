@@ -20,9 +20,11 @@ from .inputs import (
     common_size,
     data_options,
     fit_distance,
+    fit_preprocessing,
     leave_out,
     own_name,
     require_same_options,
+    shared_options,
     subsample_all,
     warn_about_lowered,
 )
@@ -122,7 +124,8 @@ def distance(
         Seed or generator; None always gives the same value for the same data.
     **options
         Options of the distance, such as `n_eigenvalues`, `gamma`, `solver`, `squared`; and
-        `preprocess`, `nan_policy`, `subsample`, `engine` as in `compare`.
+        `preprocess`, `fit_on` (`b` is the reference), `nan_policy`, `subsample`, `engine` as in
+        `compare`.
 
     Examples
     --------
@@ -141,7 +144,7 @@ def distance(
     first, second = own_name(a) or "a", own_name(b) or "b"
     if first == second:
         first, second = "a", "b"
-    if not options.keys().isdisjoint(("engine", "subsample", "cache")):
+    if not options.keys().isdisjoint(("engine", "subsample", "cache", "fit_on")):
         # As rectangular comparison: a square one would also compute d(a, a) and d(b, b).
         pair = {first: a}, {second: b}
         found = compare(*pair, distance=distance, rng=rng, progress=False, **options)
@@ -165,6 +168,7 @@ def compare(
     progress: bool | None = None,
     subsample: int | str | None = None,
     min_samples: int | None = None,
+    fit_on: str | None = None,
     cache: str | os.PathLike[str] | Cache | None = None,
     inference: bool = False,
     **options: Any,
@@ -196,6 +200,9 @@ def compare(
     min_samples
         Leave out datasets and references with fewer rows, with a warning that names them; a
         small one lowers the default K for all.
+    fit_on
+        The rows to which `standardize` and `pca` of `preprocess` are fitted: None for each
+        dataset by itself, `"references"` for all references together, applied to all.
     cache
         A folder (or a `Cache`) that keeps finished signatures, looked up by the content of the
         data and the settings; None keeps nothing.
@@ -221,6 +228,11 @@ def compare(
         columns = collection("references", references, given)
         columns, others = leave_out("references", columns, min_samples)
         left_out |= others
+    steps: tuple[str, ...] = ()
+    done = {**shared_options(given, rows, columns), "min_samples": min_samples, "fit_on": fit_on}
+    if fit_on is not None:
+        rows, columns, steps = fit_preprocessing(fit_on, rows, columns)
+        given["preprocess"] = steps
     seed = _check.root_seed(rng)
     everything = [*rows.values(), *(columns or {}).values()]
     method = resolve_distance(distance, options)
@@ -233,7 +245,7 @@ def compare(
     method = fit_distance(method, rows, columns)
     if size is None or subsample == "common":
         warn_about_lowered(wanted, method, everything)
-    done = {**given, "subsample": size, "min_samples": min_samples}
+    done["subsample"] = size
     kept = None if cache is None else Cache.at(cache)
     if n_jobs is None and engine is None:
         items = [*rows.values(), *(columns or {}).values()]
@@ -245,4 +257,4 @@ def compare(
 
             sureness = infer(wanted, *tested, seed, at)
         found = fill(method, rows, columns, seed=seed, preparation=done, engine=at, cache=kept)
-        return replace(found, inference=sureness, left_out=left_out)
+        return replace(found, inference=sureness, left_out=left_out, _steps=steps)

@@ -75,6 +75,7 @@ def fill(
         metadata={**(old.metadata if old else {}), **metadata},
         _borrowed=borrowed,
         left_out=old.left_out if old else {},
+        _steps=old._steps if old else (),
     )
 
 

@@ -1,16 +1,19 @@
 """Coerces, names and checks the data of a comparison."""
 
+import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median_high
 from typing import Any, TypeAlias
 
+from scipy import sparse
+
 from . import _check
 from ._check import is_path
 from .data.dataset import Dataset
 from .data.facts import Facts
-from .data.preprocess import parse_steps
+from .data.preprocess import is_fitted, parse_steps, unfitted
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,
@@ -24,8 +27,9 @@ from .errors import (
 )
 from .io.load import load
 from .io.registry import name_of, names_of
-from .metrics.base import Distance, SpectralDistance
+from .metrics.base import Distance, SpectralDistance, feature_mismatch
 from .result import Comparison
+from .rows.transforms import JoinedRows, fit_steps
 from .spectra.decay import GAMMA_RULES
 from .spectra.signature import Signature
 
@@ -96,7 +100,7 @@ def as_dataset(
         return replace(data, name=data.name or name)
     if isinstance(data, Dataset):
         steps = data_options["preprocess"]
-        if steps and data.preprocess and steps != data.preprocess:
+        if steps and data.preprocess and unfitted(steps) != unfitted(data.preprocess):
             raise InputError(
                 f"{data.label} has its own preprocessing {list(data.preprocess)}; "
                 "leave out preprocess=, or build the Dataset without it."
@@ -115,6 +119,61 @@ def data_options(options: dict[str, Any]) -> dict[str, Any]:
         "preprocess": None if steps is None else parse_steps(steps),
         "nan_policy": options.pop("nan_policy", None),
     }
+
+
+def shared_options(
+    given: Mapping[str, Any],
+    rows: Mapping[str, Dataset | Signature],
+    columns: Mapping[str, Dataset | Signature] | None,
+) -> dict[str, Any]:
+    """Return the options of the datasets; where none was given, what all datasets came with."""
+    datasets = [d for d in (*rows.values(), *(columns or {}).values()) if isinstance(d, Dataset)]
+    found = dict(given)
+    for name, default in (("preprocess", ()), ("nan_policy", "raise")):
+        own = {getattr(dataset, name) for dataset in datasets}
+        if len(own) == 1 and own != {default}:
+            found[name] = own.pop()
+    return found
+
+
+def fit_preprocessing(
+    fit_on: str,
+    rows: Mapping[str, Dataset | Signature],
+    columns: Mapping[str, Dataset | Signature] | None,
+) -> tuple[dict[str, Dataset | Signature], dict[str, Dataset | Signature], tuple[str, ...]]:
+    """Return both collections with preprocessing fitted to the references, and its steps."""
+    _check.one_of("fit_on", fit_on, ("references",))
+    references = [item for item in (columns or {}).values() if isinstance(item, Dataset)]
+    if columns is None or len(references) < len(columns):
+        what = "references" if columns is None else "the data of all references, not signatures"
+        raise InputError(f"fit_on='references' needs {what}: compare(datasets, references, …).")
+    datasets = [*references, *(item for item in rows.values() if isinstance(item, Dataset))]
+    own = {dataset.preprocess for dataset in datasets}
+    steps = next(iter(own))
+    if len(own) > 1 or not any(map(is_fitted, steps)):
+        raise InputError(
+            "fit_on='references' needs the same preprocess for all datasets, with a step that is "
+            f"fitted, 'standardize' or 'pca:50'; got {' and '.join(map(str, map(list, own)))}."
+        )
+    plain = [dataset.facts._replace(preprocess=()) for dataset in datasets]
+    for facts in plain[1:]:
+        reason = feature_mismatch(plain[0], facts)
+        if reason:
+            raise NotApplicableError(f"fit_on='references' does not apply: {reason}.")
+    content = "".join([*steps, *sorted(dataset.fingerprint for dataset in references)])
+    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
+    # Sparse values cannot be centred and stay sparse, so no dataset is.
+    centred = not any(sparse.issparse(dataset.values) for dataset in datasets)
+    source = JoinedRows([dataset.source for dataset in references])
+    steps = fit_steps(source, steps, f"references-{digest}", centred=centred)
+
+    def applied(items: Mapping[str, Dataset | Signature]) -> dict[str, Dataset | Signature]:
+        return {
+            name: item.with_options(preprocess=steps) if isinstance(item, Dataset) else item
+            for name, item in items.items()
+        }
+
+    return applied(rows), applied(columns), steps
 
 
 def require_same_options(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
@@ -311,7 +370,10 @@ def prepare_additions(
     signatures = list(old.signatures.values())
     preparation = dict(old.preparation)
     size, least = preparation.pop("subsample", None), preparation.pop("min_samples", None)
-    if preparation.get("preprocess") is None and signatures:
+    preparation.pop("fit_on", None)
+    if old._steps:
+        preparation["preprocess"] = old._steps
+    elif preparation.get("preprocess") is None and signatures:
         preparation["preprocess"] = signatures[0].recipe.preprocess or None
     named, _ = leave_out("datasets", collection("datasets", datasets, preparation), least)
     if size is not None:

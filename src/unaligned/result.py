@@ -106,7 +106,8 @@ class Comparison:
     seed
         The root seed that `rng` gave.
     preparation
-        What was applied to all datasets: `preprocess`, `nan_policy`, `subsample`, `min_samples`.
+        What was applied to all datasets: `preprocess`, `nan_policy`, `subsample`, `min_samples`,
+        `fit_on`.
     is_square
         Whether the datasets were compared with each other, not with references.
     metadata
@@ -145,6 +146,7 @@ class Comparison:
     _borrowed: tuple[tuple[str, npt.NDArray[Any], str], ...] = field(default=(), repr=False)
     inference: Inference | None = field(default=None, repr=False)
     left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
+    _steps: tuple[str, ...] = field(default=(), repr=False)  # as fitted to the references
 
     @property
     def distance_label(self) -> str:

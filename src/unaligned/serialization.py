@@ -8,6 +8,7 @@ import numpy as np
 
 from ._format import jsonable
 from .data.facts import Facts
+from .data.preprocess import FittedStep
 from .errors import FileError
 from .io.archive import read_archive, write_archive
 from .metrics.registry import resolve_distance
@@ -43,6 +44,10 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
         values = vars(comparison.inference)
         arrays |= {f"inference_{k}": v for k, v in values.items() if isinstance(v, np.ndarray)}
         header["inference"] = {k: v for k, v in values.items() if not isinstance(v, np.ndarray)}
+    header["steps"] = list(map(str, comparison._steps))
+    for number, step in enumerate(comparison._steps):
+        if isinstance(step, FittedStep):
+            arrays |= {f"step{number}_offset": step.offset, f"step{number}_factor": step.factor}
     sides = {
         "row": (comparison._descriptors, comparison._facts),
         "column": (comparison._references, comparison._reference_facts),
@@ -89,6 +94,12 @@ def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Compari
     if "inference" in header:
         stored = {k.removeprefix("inference_"): v for k, v in arrays.items() if "inference_" in k}
         inference = Inference(**stored, **header["inference"])
+    fitted = [
+        FittedStep(text, arrays[f"step{number}_offset"], arrays[f"step{number}_factor"])
+        if "@" in text
+        else text
+        for number, text in enumerate(header.get("steps", ()))
+    ]
     steps = header["preparation"]["preprocess"]
     steps = None if steps is None else tuple(steps)
     return Comparison(
@@ -109,6 +120,7 @@ def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Compari
         _reference_facts=facts["column"],
         inference=inference,
         left_out=header.get("left_out", {}),  # absent in files of 0.1.0
+        _steps=tuple(fitted),
     )
 
 

@@ -99,6 +99,11 @@ def test_options_reach_the_files_and_the_distance():
     data = loaded("cells", "model")
     expected = ua.compare(data, preprocess=["standardize", "pca:2"], squared=True)
     assert np.array_equal(found["results"]["les"]["distances"], expected.distances)
+    np.save("other.npy", np.load("cells.npy") ** 3)
+    given = "--against other.npy --preprocess standardize --fit-on references"
+    found = parsed(f"compare cells.npy {given}")["results"]["les"]["distances"]
+    fit = {"preprocess": "standardize", "fit_on": "references"}
+    assert np.array_equal(found, ua.compare(["cells.npy"], ["other.npy"], **fit).distances)
     robust = "--robust --gamma 1e-6 --bandwidth 2.5 --tol 1e-3 --solver exact"
     options = parsed(f"compare cells.npy model.npy {robust}")["results"]["les"]["options"]
     assert (options["gamma"], options["bandwidth"], options["tol"]) == (1e-6, 2.5, 1e-3)

@@ -192,6 +192,10 @@ def compare(
     min_samples: Annotated[
         int | None, option("Leave out datasets with fewer rows.", min=1, metavar="N")
     ] = None,
+    fit_on: Annotated[
+        str | None,
+        option("Fit `standardize` and `pca` to the `references`, and apply them to all."),
+    ] = None,
     inference: Annotated[
         bool, option("Test every pair, as `unaligned test` does.", False, "--inference")
     ] = False,
@@ -220,6 +224,7 @@ def compare(
         "references": others,
         "subsample": subsample,
         "min_samples": min_samples,
+        "fit_on": fit_on,
         "inference": inference,
         "rng": run.rng,
         "n_jobs": run.n_jobs,

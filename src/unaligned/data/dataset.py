@@ -214,16 +214,17 @@ class Dataset:
         """Return the preprocessed points as a source; each fitted step takes one pass over it."""
         if not self.is_lazy and any(map(is_fitted, self.preprocess)):
             return ArrayRows(self.prepared())
-        return preprocessed_rows(self._source, self.preprocess)
+        return preprocessed_rows(self.source, self.preprocess)
 
     @property
-    def _source(self) -> RowSource:
+    def source(self) -> RowSource:
+        """The raw points as a source."""
         source: RowSource = self.values if self.is_lazy else ArrayRows(self.values)
         return source
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
         """Yield the raw rows by dense blocks of at most `n_rows`; None is about 32 MiB."""
-        return self._source.blocks(n_rows or max(1, (1 << 25) // (8 * self.n_features)))
+        return self.source.blocks(n_rows or max(1, (1 << 25) // (8 * self.n_features)))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -265,7 +266,7 @@ class Dataset:
             else:
                 entries = self.values.data if sparse.issparse(self.values) else self.values
                 peak = max(-float(entries.min(initial=0)), float(entries.max(initial=0)))
-            row = self._source.take([0]) + 0.0  # no -0.0
+            row = self.source.take([0]) + 0.0  # no -0.0
             head = f"{self.values.shape}:{peak!r}".encode()
             key = hashlib.blake2b(head + row.tobytes(), digest_size=16).hexdigest()
         return np.random.default_rng([seed, int(key, 16)])

@@ -5,7 +5,7 @@ run in the order given.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,47 @@ from ..errors import InputError, InputTypeError
 
 Step: TypeAlias = str | tuple[str, float]
 Values: TypeAlias = Any  # an ndarray or a SciPy CSR array; SciPy ships no types
+
+
+class FittedStep(str):
+    """A step fitted to given rows, `standardize` or `pca`, which acts on each row by itself.
+
+    Its text, such as `pca:50@references-1f2e3d4c`, names the rows, so that recipes differ.
+    """
+
+    offset: FloatArray  # subtracted, (d,)
+    factor: FloatArray  # scales to divide by, (d,), or axes to project on, (d, k)
+
+    def __new__(cls, text: str, offset: FloatArray, factor: FloatArray) -> Self:
+        """Return the step; arrays are not copied."""
+        step = super().__new__(cls, text)
+        step.offset, step.factor = offset, factor
+        return step
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return str(self), self.offset, self.factor
+
+    def apply(self, values: Values) -> Values:
+        """Return the transformed rows; sparse ones stay sparse where nothing is subtracted."""
+        n_features, projects = self.offset.size, self.factor.ndim == 2
+        if values.shape[1] != n_features:
+            raise InputError(
+                f"preprocess step {str(self)!r} was fitted to {n_features} columns; the data has "
+                f"{values.shape[1]}. Give data with the same columns."
+            )
+        if sparse.issparse(values):
+            if projects:
+                return np.asarray(values @ self.factor) - self.offset @ self.factor
+            if not self.offset.any():
+                return sparse.csr_array(values.multiply(1.0 / self.factor))
+            values = values.toarray()
+        centred = values - self.offset
+        return centred @ self.factor if projects else centred / self.factor
+
+
+def unfitted(steps: Iterable[str]) -> tuple[str, ...]:
+    """Return steps without the rows that they were fitted to: `pca:50`."""
+    return tuple(step.partition("@")[0] for step in steps)
 
 
 def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
@@ -35,6 +76,9 @@ def parse_steps(steps: Step | Iterable[Step] | None) -> tuple[str, ...]:
 def apply_steps(values: Values, steps: tuple[str, ...]) -> Values:
     """Apply canonical steps in order to (N, d) values, dense or CSR."""
     for step in steps:
+        if isinstance(step, FittedStep):
+            values = step.apply(values)
+            continue
         name, _, argument = step.partition(":")
         values = STEPS[name](values, *([float(argument)] if argument else []))
     return values
@@ -129,8 +173,8 @@ STEPS: dict[str, Callable[..., Values]] = {
 
 
 def is_fitted(step: str) -> bool:
-    """Return whether a canonical step is fitted to all rows, as `pca` is."""
-    return step.partition(":")[0] in ("standardize", "pca")
+    """Return whether a canonical step is fitted to all rows of a dataset, as `pca` is."""
+    return "@" not in step and step.partition(":")[0] in ("standardize", "pca")
 
 
 def _is_pair(value: object) -> bool:
@@ -140,6 +184,13 @@ def _is_pair(value: object) -> bool:
 
 
 def _canonical(step: object) -> str:
+    if isinstance(step, FittedStep):
+        return step
+    if isinstance(step, str) and "@" in step:
+        raise InputError(
+            f"preprocess step {step!r} was fitted to data that is not here. Use "
+            "compare(datasets, references, fit_on='references'), or Comparison.add."
+        )
     if _is_pair(step):
         name, argument = step  # type: ignore[misc]
     elif isinstance(step, str):

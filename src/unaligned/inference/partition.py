@@ -68,7 +68,7 @@ def fitted_once(dataset: Dataset) -> tuple[Dataset, bool]:
     Steps such as `pca` have no meaning within a block. The others act on rows, and stay.
     """
     if not any(map(is_fitted, dataset.preprocess)):
-        return dataset, False
+        return dataset, any("@" in step for step in dataset.preprocess)  # fitted to one side
     values = dataset.prepared_source() if dataset.is_lazy else dataset.prepared()
     return Dataset(values, name=dataset.name), True
 

@@ -114,7 +114,7 @@ class Distance(ABC):
             if dataset.kind not in self.kinds:
                 return f"it takes {' or '.join(self.kinds)}, and {dataset.label} is {dataset.kind}"
         reason = _row_mismatch(first, second) if self.paired_rows else None
-        return reason or (_feature_mismatch(first, second) if self.same_features else None)
+        return reason or (feature_mismatch(first, second) if self.same_features else None)
 
 
 def _row_mismatch(first: Facts, second: Facts) -> str | None:
@@ -131,14 +131,14 @@ def _row_mismatch(first: Facts, second: Facts) -> str | None:
     return reason and f"it compares row i with row i, and {reason}"
 
 
-def _feature_mismatch(first: Facts, second: Facts) -> str | None:
+def feature_mismatch(first: Facts, second: Facts) -> str | None:
     """Return why column j of the two datasets is not the same feature, or None."""
     fitted = next(filter(is_fitted, (*first.preprocess, *second.preprocess)), None)
     if fitted is not None:
         reason: str | None = (
             f"the preprocess step {fitted!r} is fitted to each dataset by itself, which gives "
-            "each its own axes and units; fit one transform to all rows together and give its "
-            "results"
+            "each its own axes and units; fit it to the references for all (fit_on='references'), "
+            "or give the results of one transform of all rows"
         )
     elif first.n_features != second.n_features:
         reason = (

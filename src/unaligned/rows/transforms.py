@@ -1,14 +1,15 @@
 """Sources made from others: chosen rows, and rows with preprocessing applied by blocks."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
-from ..data.preprocess import apply_steps, is_fitted, require_components
+from ..data.preprocess import FittedStep, apply_steps, is_fitted, require_components
 from ..defaults import COVARIANCE_COLUMNS
 from .dask import delayed
 from .source import Chunk, RowSource
@@ -45,6 +46,27 @@ def _chosen(chunk: Chunk, mask: npt.NDArray[np.bool_]) -> Iterator[Any]:
     for start, block in chunk.blocks():
         first = start - chunk.start
         yield block[mask[first : first + block.shape[0]]]
+
+
+class JoinedRows(RowSource):
+    """The rows of several sources with the same columns, one source after the other."""
+
+    def __init__(self, sources: Sequence[RowSource]) -> None:
+        self.sources, self.is_portable = sources, all(source.is_portable for source in sources)
+        self.n_rows = sum(source.n_rows for source in sources)
+        self.n_features = sources[0].n_features
+
+    def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
+        """Yield the chunks of all sources."""
+        start = 0
+        for source in self.sources:
+            for chunk in source.chunks(n_rows):
+                yield chunk._replace(start=start + chunk.start)
+            start += source.n_rows
+
+    def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return the sum of `function(block)` over all blocks."""
+        return reduce(add, (source.total(function) for source in self.sources))
 
 
 class MappedRows(RowSource):
@@ -85,15 +107,39 @@ def _composed(first: Callable[..., Any], second: Callable[..., Any], rows: Float
 def preprocessed_rows(source: RowSource, steps: tuple[str, ...]) -> RowSource:
     """Return the rows with steps applied by blocks; a fitted step takes one pass first."""
     for step in steps:
-        name, _, argument = step.partition(":")
-        if not is_fitted(step):
-            source = MappedRows(source, partial(apply_steps, steps=(step,)))
-        elif name == "standardize":
-            source = MappedRows(source, partial(_standardized, *_mean_and_scale(source)))
-        else:
-            mean, axes = _principal_axes(source, int(float(argument)))
-            source = MappedRows(source, partial(_scores, mean, axes), axes.shape[1])
+        source = _mapped(source, fitted_to(source, step) if is_fitted(step) else step)
     return source
+
+
+def fit_steps(
+    source: RowSource, steps: tuple[str, ...], rows: str, *, centred: bool = True
+) -> tuple[str, ...]:
+    """Return the steps, with those that are fitted fitted to a source.
+
+    `rows` names the source in their texts; `standardize` subtracts nothing if not `centred`.
+    """
+    done = []
+    for step in steps:
+        if is_fitted(step):
+            found = fitted_to(source, step)
+            offset = found.offset if centred or found.factor.ndim == 2 else 0.0 * found.offset
+            step = FittedStep(f"{step}@{rows}", offset, found.factor)
+        done.append(step)
+        source = _mapped(source, step)
+    return tuple(done)
+
+
+def fitted_to(source: RowSource, step: str) -> FittedStep:
+    """Return `standardize` or `pca:k` fitted to all rows of a source."""
+    name, _, argument = step.partition(":")
+    if name == "standardize":
+        return FittedStep(step, *_mean_and_scale(source))
+    return FittedStep(step, *_principal_axes(source, int(float(argument))))
+
+
+def _mapped(source: RowSource, step: str) -> MappedRows:
+    width = step.factor.shape[-1] if isinstance(step, FittedStep) else None
+    return MappedRows(source, partial(apply_steps, steps=(step,)), width)
 
 
 def _mean_and_scale(source: RowSource) -> tuple[FloatArray, FloatArray]:
@@ -155,11 +201,3 @@ def _covariance(products: FloatArray, n_rows: int, basis: FloatArray | None) -> 
     sums = products[:, -1]
     across = sums if basis is None else sums @ basis
     return products[:, :-1] - np.outer(sums, across) / n_rows
-
-
-def _standardized(mean: FloatArray, scale: FloatArray, rows: FloatArray) -> FloatArray:
-    return (rows - mean) / scale
-
-
-def _scores(mean: FloatArray, axes: FloatArray, rows: FloatArray) -> FloatArray:
-    return np.asarray((rows - mean) @ axes)

@@ -70,7 +70,7 @@ class Recipe:
             metric="precomputed" if given else kernel.metric_name,
             n_neighbors=None if free else kernel.n_neighbors,
             robust=kernel.robust,
-            preprocess=dataset.preprocess,
+            preprocess=tuple(map(str, dataset.preprocess)),
             kind=dataset.kind,
             version=__version__,
             **computation,
