@@ -17,15 +17,15 @@ from .blas import available_cores, blas_libraries, limited_blas
 
 Item = TypeVar("Item")
 
-# Threads of our own loops while BLAS has one (see `own_threads`); None elsewhere.
-_OWN: ContextVar[int | None] = ContextVar("own_threads", default=None)
+# The threads of our own loops while BLAS has one (see `own_threads`); None elsewhere.
+_OWN: ContextVar[Workers | None] = ContextVar("own_threads", default=None)
 
 
 def thread_count() -> int:
     """Return the number of cores, at most that of BLAS threads: one switch controls both."""
     own = _OWN.get()
     if own is not None:
-        return own
+        return own.n_threads
     cores = available_cores()
     allowed = [library.num_threads for library in blas_libraries()]
     # The largest: `one_blas` limits every library but NumPy's, and not our loops.
@@ -58,10 +58,12 @@ class Workers:
             check_stop()
         return results
 
-    def over_rows(self, n_rows: int, task: Callable[[slice], Result]) -> list[Result]:
+    def over_rows(
+        self, n_rows: int, task: Callable[[slice], Result], per_thread: int = 4
+    ) -> list[Result]:
         """Return the results of `task(slice)` over slices that cover all rows, in order."""
         # Four per thread: rows of a triangle cost unequally, and the machine is shared.
-        n_slices = min(n_rows, 4 * self.n_threads)
+        n_slices = min(n_rows, per_thread * self.n_threads)
         if self._pool is None or n_slices <= 1:
             return self.each([slice(0, n_rows)], task)
         ends = [n_rows * part // n_slices for part in range(n_slices + 1)]
@@ -70,12 +72,12 @@ class Workers:
     def product(self, a: FloatArray, b: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return a @ b by rows of `a`; BLAS should have one thread."""
         result = np.empty((a.shape[0], b.shape[1])) if out is None else out
-        self.over_rows(a.shape[0], lambda rows: np.matmul(a[rows], b, out=result[rows]))
+        self.over_rows(a.shape[0], lambda rows: np.matmul(a[rows], b, out=result[rows]), 2)
         return result
 
     def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return aᵀ @ b, a sum over rows of both; BLAS should have one thread."""
-        parts = self.over_rows(a.shape[0], lambda rows: a[rows].T @ b[rows])
+        parts = self.over_rows(a.shape[0], lambda rows: a[rows].T @ b[rows], 2)
         total: FloatArray = np.sum(parts, axis=0)
         return total
 
@@ -87,33 +89,33 @@ def own_threads() -> Iterator[None]:
     BLAS threads spin while they wait for each other: with other work on the machine, Krylov
     solves took 7 times as long with two of them as with one (benchmarks/bench_busy.py).
     """
-    token = _OWN.set(thread_count())
-    try:
-        with limited_blas(1):
+    if _OWN.get() is not None:
+        yield
+        return
+    with Workers() as workers, limited_blas(1):
+        token = _OWN.set(workers)
+        try:
             yield
-    finally:
-        _OWN.reset(token)
+        finally:
+            _OWN.reset(token)
 
 
-def _shared_out(operations: int) -> bool:
-    """Whether a product of this many multiply-adds is worth starting our own threads."""
-    return (_OWN.get() or 1) > 1 and operations > 10_000_000  # a millisecond of one core
+def workers_for(operations: int) -> Workers | None:
+    """Return our own threads if they pay for a product of this many multiply-adds."""
+    own = _OWN.get()
+    return own if own and own.n_threads > 1 and operations > 5_000_000 else None  # 0.2 ms
 
 
 def product(a: FloatArray, b: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Return a @ b; inside `own_threads`, these share the rows of `a`."""
-    if not _shared_out(a.size * b.shape[1]):
-        return np.matmul(a, b, out=out)
-    with Workers() as workers:
-        return workers.product(a, b, out)
+    workers = workers_for(a.size * b.shape[1])
+    return np.matmul(a, b, out=out) if workers is None else workers.product(a, b, out)
 
 
 def inner(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return aᵀ @ b of tall matrices; inside `own_threads`, these share the rows of both."""
-    if not _shared_out(a.size * b.shape[1]):
-        return np.asarray(a.T @ b)
-    with Workers() as workers:
-        return workers.inner(a, b)
+    workers = workers_for(a.size * b.shape[1])
+    return np.asarray(a.T @ b) if workers is None else workers.inner(a, b)
 
 
 class Threads(Engine):

@@ -7,7 +7,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from ..._check import FloatArray, IndexArray
-from ...engine.threads import Workers, inner
+from ...engine.threads import inner, workers_for
 from ...errors import AccuracyWarning, warn
 from ...operators.base import PSDOperator
 from ...operators.diffusion import DiffusionOperator
@@ -96,7 +96,10 @@ class PivotedCholesky:
         def subtract(columns: slice) -> None:
             block[:, columns] -= among @ features[:, columns]
 
-        with Workers() as workers:
+        workers = workers_for(features.size * kept.size)
+        if workers is None:
+            subtract(slice(None))
+        else:
             workers.over_rows(block.shape[1], subtract)
         dtrsm(1.0, triangle, block.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         self.landmarks = np.concatenate([self.landmarks, proposals[kept]])
