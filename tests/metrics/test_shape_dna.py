@@ -85,7 +85,7 @@ def test_data_of_isolated_components_raise():
 
 def test_few_samples_or_eigenvalues():
     rng = np.random.default_rng(0)
-    small = [rng.normal(size=(n, 2)) for n in (9, 20)]
+    small = [rng.normal(size=(n, 2)) for n in (9, 13)]
     assert ua.compare(small, distance="shape-dna").distance.settings.n_eigenvalues == 9
     with pytest.raises(InputError, match="n_eigenvalues=2 must be at least 3"):
         ua.distance(*small, "shape-dna", n_eigenvalues=2)
