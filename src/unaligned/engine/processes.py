@@ -31,7 +31,9 @@ class Processes(Engine):
         from joblib.externals.loky import get_reusable_executor
 
         share = max(1, available_cores() // self.n_workers)
-        pool = get_reusable_executor(self.n_workers, env=_thread_limits(share))
+        # Idle for longer than usual (10 s): a worker that stops just when jobs arrive makes loky
+        # warn in its own thread, and where warnings are errors that thread ends and jobs hang.
+        pool = get_reusable_executor(self.n_workers, timeout=300, env=_thread_limits(share))
         recent: deque[Any] = deque(maxlen=2 * self.n_workers)
         with _clear_errors(), _shared_file((function, shared)) as path:
 
