@@ -13,7 +13,7 @@ from . import _check
 from ._format import amount, duration
 from .comparison import prepare
 from .data.dataset import Dataset
-from .defaults import GAMMA, SAMPLED_TOL
+from .defaults import GAMMA
 from .engine import one_blas
 from .engine.memory import storage_for
 from .errors import InputTypeError, collected
@@ -254,7 +254,7 @@ class _Model:
         def relaxed() -> float:
             self.noise = sampling_noise(self.rows, self.settings, self.k, 0)
             self.noise *= math.sqrt(self.rows.n_samples / self.n)
-            return max(SAMPLED_TOL, self.noise / 5.0)
+            return auto.relaxed_tol(self.noise)
 
         if self.settings.tol is None:
             accuracy = replace(self.accuracy, relaxed=relaxed)

@@ -207,6 +207,11 @@ def affordable(accuracy: Accuracy, n: int, k: int) -> Accuracy:
     return Accuracy(accuracy.gamma, accuracy.relaxed())
 
 
+def relaxed_tol(noise: float) -> float:
+    """Return the `tol` for data with this sampling noise: a fifth of it, at least 0.05."""
+    return max(SAMPLED_TOL, noise / 5.0)
+
+
 def sampled_pays(n: int, k: int, tol: float, price: float) -> bool:
     """Return whether `sampled` may reach `tol` in fewer operations than `price`.
 

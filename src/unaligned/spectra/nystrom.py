@@ -57,7 +57,7 @@ class Nystrom(EigenSolver):
         """Return estimates of the `n_eigenvalues` largest eigenvalues; `tol` is ignored."""
         if not operator.definite:
             raise InputError(
-                "solver='nystrom' needs a positive semi-definite operator, and this affinity may "
+                "solver='nystrom' needs a positive semi-definite operator, and this one may "
                 "have negative eigenvalues (its metric, n_neighbors or the matrix given). "
                 "Use solver='krylov' or 'exact'."
             )

@@ -18,7 +18,7 @@ from ..operators.base import PSDOperator, require_positive
 from ..operators.diffusion import DiffusionOperator, build_operator
 from ..operators.kernel import Gaussian, KernelSettings, is_euclidean
 from ..operators.outliers import outlying_rows
-from .auto import resolve_solver
+from .auto import relaxed_tol, resolve_solver
 from .base import Accuracy, EigenSolver
 from .decay import GAMMA_RANGE, GAMMA_RULES, gamma_by_rule
 from .signature import Recipe, Signature
@@ -94,7 +94,7 @@ def compute_signature(
             from .blocks import sampling_noise  # which computes signatures of blocks
 
             found["sampling_noise"] = noise = sampling_noise(dataset, settings, k, seed)
-            found["tol"] = max(defaults.SAMPLED_TOL, noise / 5.0)
+            found["tol"] = relaxed_tol(noise)
             return found["tol"]
 
         if settings.tol is None:
