@@ -20,8 +20,9 @@ def pytest_configure(config):
     os.environ.setdefault("UNALIGNED_TEST_SEED", str(secrets.randbelow(2**32)))
 
 
-def pytest_report_header(config):
-    return f"UNALIGNED_TEST_SEED={os.environ['UNALIGNED_TEST_SEED']}"
+def pytest_terminal_summary(terminalreporter):
+    # Not in the header, which -q hides.
+    terminalreporter.write_line(f"UNALIGNED_TEST_SEED={os.environ['UNALIGNED_TEST_SEED']}")
 
 
 def real_data(name: str):

@@ -1,6 +1,6 @@
 """Error bounds and invariances on random nasty data, against long double arithmetic.
 
-Each run draws new data; the seed is in pytest's header. `UNALIGNED_TEST_SEED=n` repeats a run.
+Each run draws new data; the seed is printed at the end. `UNALIGNED_TEST_SEED=n` repeats a run.
 """
 
 import os
