@@ -55,6 +55,7 @@ TABLE = {
     "gromov-wasserstein": Claims(degree=1, **NO_METRIC),
     "wasserstein": Claims(degree=1, **SHARED),
     "mmd": Claims(**SHARED),
+    "edistance": Claims(degree=1, **SHARED, **NO_METRIC),
     "frechet": Claims(degree=2, **SHARED, **NO_METRIC),
     "cka": Claims(**PAIRED, **NO_METRIC),
     "crosslid": Claims(zero=False, **SHARED, **NO_METRIC),

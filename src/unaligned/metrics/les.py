@@ -28,7 +28,7 @@ class LES(SpectralDistance):
     """
 
     name = "les"
-    summary = "log-Euclidean distance of diffusion spectra (Eq. 11)"
+    summary = "log-Euclidean distance of diffusion spectra (Eq. 11): shape, in any feature space"
     cost = "one spectrum per dataset, then K operations per pair"
 
     squared: bool = False

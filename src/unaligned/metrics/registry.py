@@ -64,6 +64,7 @@ _CLASSES = {
     "gromov-wasserstein": ("gromov_wasserstein", "GromovWasserstein"),
     "wasserstein": ("wasserstein", "Wasserstein"),
     "mmd": ("mmd", "MMD"),
+    "edistance": ("edistance", "EDistance"),
     "frechet": ("wasserstein", "Frechet"),
     "cka": ("cka", "CKA"),
     "crosslid": ("crosslid", "CrossLID"),
@@ -91,6 +92,8 @@ DISTANCES = _Registry()
 ALIASES = {
     "fid": "frechet",
     "emd": "wasserstein",
+    "energy": "edistance",
+    "e-distance": "edistance",
     "w2": "wasserstein",
     "gw": "gromov-wasserstein",
     "specgw": "spectral-gw",
