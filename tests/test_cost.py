@@ -9,10 +9,11 @@ from scipy import sparse
 
 import unaligned as ua
 from unaligned import cost, defaults
-from unaligned.cost import PROBE_ROWS
 from unaligned.data.shapes import Mesh, torus2, torus3, torus_angles
 from unaligned.errors import DegenerateDataError, InputError, InputTypeError, OptionError
+from unaligned.spectra import cost_model
 from unaligned.spectra import pipeline as compute
+from unaligned.spectra.cost_model import PROBE_ROWS
 
 RNG = np.random.default_rng(0)
 SETS = {
@@ -67,13 +68,13 @@ def test_at_most_a_few_rows_are_probed(monkeypatch):
 
 def test_some_of_many_similar_datasets_are_probed(monkeypatch):
     probed = []
-    original = cost._Model
+    original = cost.CostModel
 
     def recorded(dataset, settings, k):
         probed.append(dataset.n_samples)
         return original(dataset, settings, k)
 
-    monkeypatch.setattr(cost, "_Model", recorded)
+    monkeypatch.setattr(cost, "CostModel", recorded)
     alike = [RNG.normal(size=(200 + i // 4, 3)) for i in range(20)]
     found = ua.estimate([*alike, RNG.normal(size=(200, 5))], n_eigenvalues=20)
     assert len(probed) == 4
@@ -83,7 +84,7 @@ def test_some_of_many_similar_datasets_are_probed(monkeypatch):
 
 @pytest.mark.parametrize("solver", ["nystrom", "exact", "krylov", "landmarks"])
 def test_time_grows_with_the_rows(solver, monkeypatch):
-    monkeypatch.setattr(cost, "_seconds", lambda function: 1.0)
+    monkeypatch.setattr(cost_model, "_seconds", lambda function: 1.0)
     points = torus3(torus_angles(8000, 3, rng=0))
     few, many = (
         ua.estimate(points[:n], n_eigenvalues=40, solver=solver).seconds for n in (1000, 8000)

@@ -18,7 +18,7 @@ from .. import _check, defaults
 from .._check import IndexArray
 from ..errors import InputError
 from ..rows.files import as_source
-from ..rows.source import ArrayRows, RowSource, is_large
+from ..rows.source import ArrayRows, RowSource
 from ..rows.transforms import preprocessed_rows
 from .facts import Facts, Names, chosen_names
 from .preprocess import Step, Values, apply_steps, is_fitted, parse_steps
@@ -180,7 +180,7 @@ class Dataset:
         """
         if self.kind != "points":
             return False
-        large = self.is_lazy and is_large(8 * self.n_samples * self.n_features)
+        large = self.is_lazy and 8 * self.n_samples * self.n_features > defaults.LAZY_BYTES
         return large or self.n_samples >= defaults.STREAM_ROWS
 
     @property
@@ -260,7 +260,7 @@ class Dataset:
         from the shape, the first row and the largest magnitude, the same for every source.
         """
         key = self.fingerprint
-        if self.kind == "points" and is_large(8 * self.n_samples * self.n_features):
+        if self.kind == "points" and 8 * self.n_samples * self.n_features > defaults.LAZY_BYTES:
             if self.is_lazy:
                 peak = float(self.values.summary.peak)
             else:

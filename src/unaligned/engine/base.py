@@ -8,17 +8,21 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from ..errors import InputError, InputTypeError, Note, collected, repeat
+from .blas import available_cores, resolve_jobs
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+EngineLike: TypeAlias = Any  # None, "processes", a dask.distributed.Client, an address
+
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 Job = Callable[[Any, Any], Result]  # of the shared value and one item
 
@@ -262,3 +266,92 @@ def in_order(
             yield next_one()
     while pending:
         yield next_one()
+
+
+@contextmanager
+def resolve_engine(
+    engine: EngineLike = None, n_jobs: int | None = None, progress: bool | None = None
+) -> Iterator[Engine]:
+    """Yield the engine that the arguments of `compare` describe, and close it afterwards.
+
+    A client given by the user stays open. One Ctrl-C ends the block (see `interruptible`).
+    """
+    opened = _open(engine, n_jobs, Progress(progress))
+    try:
+        with interruptible():
+            yield opened
+    finally:
+        opened.close()
+
+
+def _open(engine: EngineLike, n_jobs: int | None, progress: Progress) -> Engine:
+    jobs = resolve_jobs(n_jobs)
+    if engine is None:
+        from .threads import Threads
+
+        return Threads(jobs, progress)
+    if isinstance(engine, str) and engine == "processes":
+        from .processes import Processes
+
+        return Processes(available_cores() if n_jobs is None else jobs, progress)
+    is_address = isinstance(engine, str) and ":" in engine
+    # Tells a Dask client without importing Dask.
+    classes = [(c.__module__.partition(".")[0], c.__name__) for c in type(engine).__mro__]
+    if not is_address and ("distributed", "Client") not in classes:
+        kind = InputError if isinstance(engine, str) else InputTypeError
+        raise kind(
+            f"engine={engine!r} must be None (threads), 'processes', a dask.distributed.Client, "
+            "or the address of a Dask scheduler such as 'tcp://10.0.0.1:8786'."
+        )
+    if n_jobs is not None:
+        raise InputError(
+            f"n_jobs={n_jobs} has no effect on a Dask cluster, whose number of workers is fixed. "
+            "Leave n_jobs out."
+        )
+    from .dask import Cluster
+
+    return Cluster(engine, progress)
+
+
+def run(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    description: str = "",
+) -> list[Result]:
+    """Return `[function(item) for item in items]`, computed on `n_jobs` threads."""
+    with resolve_engine(None, n_jobs, progress) as engine:
+        return collect(engine, lambda _, item: function(item), items, description=description)
+
+
+def collect(
+    engine: Engine,
+    function: Callable[[Any, Item], Result],
+    items: Sequence[Item],
+    *,
+    shared: Any = None,
+    description: str = "",
+    unit: str = "",
+) -> list[Result]:
+    """Return the results of `engine.map` as a list, with a bar unless there are no items."""
+    if not items:
+        return []
+    with (
+        engine.progress.task(description, len(items), unit=unit) as advance,
+        closing(engine.map(function, items, shared=shared)) as results,  # type: ignore[type-var]
+    ):
+        return list(advancing(results, advance))
+
+
+def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]:
+    """Yield the items, checking for Ctrl-C, with a bar if the task around has one."""
+    progress = CURRENT.get()
+    hidden = nullcontext(Task(description, total))
+    bar = hidden if progress is None else progress.task(description, total, unit=description)
+    with bar as advance:
+        for item in items:
+            check_stop()
+            yield item
+            advance()

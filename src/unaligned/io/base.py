@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from .. import _check
 from .._format import amount
+from ..defaults import LAZY_BYTES
 from ..engine.memory import available_memory
 from ..errors import FileError, InputError
 from ..rows.files import StoredRows
-from ..rows.source import is_large
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Request:
 
     def is_lazy(self, shape: tuple[int, ...], n_bytes: int) -> bool:
         """Return whether an array is read by blocks of rows."""
-        wanted = is_large(n_bytes) if self.options.lazy is None else self.options.lazy
+        wanted = n_bytes > LAZY_BYTES if self.options.lazy is None else self.options.lazy
         return wanted and len(shape) == 2 and 0 not in shape
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
+from ..defaults import LAZY_BYTES
 from ..errors import InputError
-from .source import ArrayRows, Chunk, RowSource, RowSummary, is_large
+from .source import ArrayRows, Chunk, RowSource, RowSummary
 
 
 class DaskRows(RowSource):
@@ -60,7 +61,7 @@ class DaskRows(RowSource):
         The digest of an array of up to 256 MiB is that of the same rows in memory; that of a
         larger one is a hash of the digests of its chunks.
         """
-        if not is_large(8 * self.n_rows * self.n_features):
+        if 8 * self.n_rows * self.n_features <= LAZY_BYTES:
             return super().summary
         delayed_summaries = [delayed(_summary, chunk) for chunk in self._delayed_chunks()]
         chunks: list[RowSummary] = delayed(list, delayed_summaries).compute()

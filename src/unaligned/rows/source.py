@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .. import defaults
 from .._check import FloatArray, IndexArray, require_numeric, shape_of
 from ..errors import InputError, InputTypeError
 
@@ -31,11 +30,6 @@ SAME_ROWS = (
     "A source must return the same rows each time it is read: seed a random generator inside the "
     "function, and do not write to the file meanwhile."
 )
-
-
-def is_large(n_bytes: int) -> bool:
-    """Return whether files, Dask arrays and lazy datasets of this size are read by blocks."""
-    return n_bytes > defaults.LAZY_BYTES
 
 
 def dense(block: Any) -> npt.NDArray[Any]:
