@@ -43,6 +43,7 @@ CONVENIENCE = {
     ("diagnosis",),
     ("data", "dataset"),
     ("inference", "permutation"),
+    ("inference", "drift"),
     ("comparison",),
 }
 
@@ -121,6 +122,7 @@ CONTRACT = {
     "Cache",
     "Comparison",
     "Dataset",
+    "DriftMonitor",
     "Signature",
     "Store",
     "available",
@@ -178,6 +180,7 @@ def test_options_are_keyword_only():
         (ua.distance, 3),
         (ua.compare, 2),
         (ua.permutation_test, 2),
+        (ua.DriftMonitor, 1),
     ):
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]
         assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) == positional

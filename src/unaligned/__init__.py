@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .cost import estimate as estimate
     from .data.dataset import Dataset as Dataset
     from .diagnosis import diagnose as diagnose
+    from .inference.drift import DriftMonitor as DriftMonitor
     from .inference.permutation import permutation_test as permutation_test
     from .io.load import load as load
     from .io.load import load_all as load_all
@@ -38,6 +39,7 @@ _HOME = {
     "Cache": "cache",
     "Comparison": "result",
     "Dataset": "data.dataset",
+    "DriftMonitor": "inference.drift",
     "Signature": "spectra.signature",
     "Store": "store",
     "available": "metrics.registry",

@@ -8,7 +8,7 @@ from scipy import stats
 
 import unaligned as ua
 from unaligned.errors import InputError, InputTypeError, SampleSizeWarning
-from unaligned.inference.collection import _adjusted
+from unaligned.inference.energy import adjusted
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_references_make_it_rectangular(clouds):
 @pytest.mark.parametrize("seed", range(5))
 def test_adjusted_p_values_are_those_of_scipy_and_of_the_definition(seed):
     p_values = np.random.default_rng(seed).uniform(size=15) ** 3
-    holm, hochberg = _adjusted(p_values)
+    holm, hochberg = adjusted(p_values)
     np.testing.assert_allclose(hochberg, stats.false_discovery_control(p_values))
     ordered = np.sort(p_values)
     for p, found in zip(p_values, holm, strict=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _check
 from ..result import Comparison
+from .drift import drift_history
 from .lines import banded_line, diagnosis, null_distribution, pair, spectra
 from .matrices import dendrogram, embedding, heatmap
 from .style import COLOURS, MARKERS, panels, save
@@ -26,6 +27,7 @@ KINDS: dict[str, Callable[..., Axes]] = {
     "dendrogram": dendrogram,
 }
 __all__ = ["COLOURS", "KINDS", "MARKERS", "banded_line", "dendrogram", "diagnosis", "draw"]
+__all__ += ["drift_history"]
 __all__ += ["embedding", "heatmap", "null_distribution", "pair", "panels", "save", "spectra"]
 
 

@@ -71,7 +71,7 @@ def infer(
     tests = [done[place] for place in places]
     floors = np.array([noise_floor(pairs.squared(i)) for i in range(len(every))])
     k = method.settings.n_eigenvalues if isinstance(method, SpectralDistance) else None
-    adjusted = _adjusted(np.array([test[1] for test in tests]))
+    adjusted = energy.adjusted(np.array([test[1] for test in tests]))
     shape = (n, n) if columns is None else (n, len(every) - n)
     return Inference(
         **_matrices(
@@ -163,16 +163,6 @@ class _PairTests:
         null = energy.statistic(squared, labels, design)
         p_value = energy.p_value(observed, null, is_exact=is_exact)
         return observed, p_value, energy.interval(squared, design, 1.0 - SIGNIFICANCE)
-
-
-def _adjusted(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return p-values adjusted by Holm (1979) and by Benjamini and Hochberg (1995)."""
-    n, order = p_values.size, np.argsort(p_values, kind="stable")
-    rank, holm, hochberg = np.arange(n), np.empty(n), np.empty(n)
-    holm[order] = np.minimum(np.maximum.accumulate((n - rank) * p_values[order]), 1.0)
-    steps = p_values[order] * n / (rank + 1)
-    hochberg[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
-    return holm, hochberg
 
 
 def _matrices(

@@ -159,6 +159,16 @@ def p_value(observed: float, null: FloatArray, *, is_exact: bool) -> float:
     return n_as_large / null.size if is_exact else (n_as_large + 1) / (null.size + 1)
 
 
+def adjusted(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return p-values adjusted by Holm (1979) and by Benjamini and Hochberg (1995)."""
+    n, order = p_values.size, np.argsort(p_values, kind="stable")
+    rank, holm, hochberg = np.arange(n), np.empty(n), np.empty(n)
+    holm[order] = np.minimum(np.maximum.accumulate((n - rank) * p_values[order]), 1.0)
+    steps = p_values[order] * n / (rank + 1)
+    hochberg[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    return holm, hochberg
+
+
 def interval(squared: FloatArray, design: Design, level: float = 0.95) -> tuple[float, float]:
     r"""Return a confidence interval of the squared distance x of the means, clipped at 0.
 

@@ -62,8 +62,8 @@ def write_report(
 
 
 def _page(content: Content, title: str, command: str | None) -> str:
-    style = _asset("style.css")
-    parts = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    style = asset("style.css")
+    parts = "\n".join(asset(f"{name}.js") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'  # one closed scope
     subtitle = [_distance(content.comparison)]
     for _, first in content.signatures[:1]:
@@ -81,12 +81,12 @@ def _page(content: Content, title: str, command: str | None) -> str:
     fields = {
         "title": html.escape(title),
         # The page may run its own script and fetch nothing.
-        "policy": f"default-src 'none'; img-src data:; script-src {_hash(script)}; "
-        f"style-src {_hash(style)}; base-uri 'none'; form-action 'none'",
+        "policy": f"default-src 'none'; img-src data:; script-src {source_hash(script)}; "
+        f"style-src {source_hash(style)}; base-uri 'none'; form-action 'none'",
         "subtitle": html.escape(" · ".join(subtitle)),
-        "findings": _list(findings(content)),
-        "cautions": _list(limits),
-        "checks": _list(checks),
+        "findings": as_list(findings(content)),
+        "cautions": as_list(limits),
+        "checks": as_list(checks),
         "recipe": _terms(_recipe(content)),
         "versions": _terms(_versions(content)),
         "command": html.escape(command or _call(content.comparison)),
@@ -96,18 +96,21 @@ def _page(content: Content, title: str, command: str | None) -> str:
         "script": script,
     }
     # In one pass, so that text that was filled in is not searched again.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], _asset("template.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: fields[found[1]], asset("template.html"))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file in assets/."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def source_hash(text: str) -> str:
+    """Return the hash by which a page allows its own script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _list(sentences: Iterable[str]) -> str:
+def as_list(sentences: Iterable[str]) -> str:
+    """Return sentences of HTML as items of a list."""
     return "".join(f"<li>{sentence}</li>" for sentence in sentences)
 
 

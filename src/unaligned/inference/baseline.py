@@ -1,0 +1,330 @@
+"""What a drift monitor keeps of its reference: scales and fitted instruments."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .. import _check
+from .._check import FloatArray, IndexArray
+from ..data.dataset import Dataset
+from ..data.facts import Facts
+from ..data.preprocess import is_fitted
+from ..engine import Engine
+from ..errors import InputError, NotApplicableError, SampleSizeWarning, counted, warn
+from ..metrics.base import Distance, dense_points, feature_mismatch
+from ..metrics.les import LES
+from ..metrics.registry import resolve_distance
+from ..operators.bandwidth import median_distance
+from ..operators.pointcloud import PointCloud
+from ..rows.transforms import fit_steps
+from ..spectra.pipeline import SignatureSettings
+from ..spectra.signature import Signature
+from .instruments import (
+    FEATURES,
+    BlockInstrument,
+    Features,
+    Instrument,
+    Kernel,
+    Shape,
+    smallest_p_value,
+)
+from .partition import LARGEST_BLOCK, MOST_BLOCKS, SMALLEST_BLOCK, fit_to_blocks
+
+_MOST_BLOCKS = 400  # of the reference: of 500 rows, 10 s to fit and 20 ms for 3000 permutations
+_USUAL_BLOCKS = 200  # where one block of a batch cannot reach the level anyway
+_KERNEL_BLOCKS, _KERNEL_ROWS = 512, 8  # 4096 rows; more hardly add power to batches of 1000
+_KEPT_BYTES = 1 << 25  # of rows of the reference
+_FEWEST_KEPT = 256  # rows, however many columns they have
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a monitor was asked for."""
+
+    alpha: float
+    horizon: float | None  # batches that share alpha; None: each has it; infinite: a martingale
+    block_size: int | None
+    distances: tuple[str, ...]
+    scale: bool
+    seed: int
+    methods: Mapping[str, Distance]  # those of `distances` that compare blocks by descriptors
+
+    @property
+    def is_martingale(self) -> bool:
+        """Whether the number of batches is unlimited."""
+        return self.horizon == math.inf
+
+    def level(self, n_instruments: int) -> float:
+        """Return the level of each instrument in one check."""
+        n_batches = 1.0 if self.horizon is None or self.is_martingale else self.horizon
+        return self.alpha / (n_batches * n_instruments)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings for JSON."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        methods = {name: method.options() for name, method in self.methods.items()}
+        return {**found, "methods": methods}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Settings:
+        """Return the settings, the inverse of `to_dict`."""
+        methods = {name: resolve_distance(name, o) for name, o in values["methods"].items()}
+        return Settings(**{**values, "distances": tuple(values["distances"]), "methods": methods})
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Instruments, and the preprocessing of the rows that they see."""
+
+    steps: tuple[str, ...]
+    instruments: tuple[Instrument, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """What is known of the reference, and the instruments fitted to it.
+
+    `shared` takes batches with the columns of the reference, scaled; `plain` takes any columns,
+    as they are. At least one of them is there.
+    """
+
+    name: str
+    facts: Facts
+    fingerprint: str
+    block_size: int  # of the block signatures
+    shared: View | None
+    plain: View | None
+    points: FloatArray | None = None  # scaled rows of the reference, for kernels and features
+
+    def column_names(self, number: int) -> Sequence[str]:
+        """Return the names of the columns that the instruments see."""
+        names = self.facts.feature_names
+        return names if names and len(names) == number else [f"column {i}" for i in range(number)]
+
+    def view(self, batch: Dataset) -> tuple[Dataset, View, str | None]:
+        """Return the batch as instruments take it, these, and why its columns are not shared."""
+        batch = self._in_order(batch)
+        reason = None
+        if self.shared is not None:
+            facts = self.facts, batch.facts
+            reason = feature_mismatch(*(each._replace(preprocess=()) for each in facts))
+        view = self.plain if self.shared is None or reason else self.shared
+        if view is None:
+            raise NotApplicableError(
+                f"This monitor cannot check {batch.label}: {reason}. Give the columns of the "
+                "reference, or make a monitor with distances='les' and without fitted steps."
+            )
+        return batch.with_options(preprocess=view.steps), view, reason
+
+    def _in_order(self, batch: Dataset) -> Dataset:
+        """Return the batch with its columns in the order of the reference, if it has the same."""
+        names, known = batch.feature_names, self.facts.feature_names
+        if not names or not known or names == known or sorted(names) != sorted(known):
+            return batch
+        if len(set(known)) < len(known):
+            return batch
+        rows = batch.source.take(np.arange(batch.n_samples))
+        order = [names.index(name) for name in known]
+        return Dataset(rows[:, order], name=batch.name, feature_names=known)
+
+
+def fit_baseline(reference: Dataset, settings: Settings, engine: Engine) -> Baseline:
+    """Return the baseline of a dataset: scales from a tenth of its rows, the rest by instruments.
+
+    O(n b³ + r² d) time for n blocks of b rows and r ≤ 4096 rows of d columns.
+    """
+    rows = _Rows.of(reference, settings)
+    size = settings.block_size or block_size_of(rows.rest.size, settings)
+    n_blocks = min(rows.rest.size // size, _MOST_BLOCKS)
+    if settings.methods:
+        _require_blocks(n_blocks, size, reference, settings)
+    methods = {name: fit_to_blocks(method, size) for name, method in settings.methods.items()}
+
+    def shapes(steps: tuple[str, ...]) -> dict[str, Instrument]:
+        data, chosen = reference.with_options(preprocess=steps), rows.rest[: n_blocks * size]
+        seed = settings.seed
+        return {
+            name: Shape.fit(m, data, chosen, size, seed, engine) for name, m in methods.items()
+        }
+
+    plain = shared = points = None
+    own = rows.steps[: len(reference.preprocess)]
+    if methods and not any("@" in step for step in own):
+        plain = View(own, tuple(shapes(own).values()))
+    if settings.scale or plain is None or len(methods) < len(settings.distances):
+        found = shapes(rows.steps) if rows.steps != own or plain is None else {}
+        if len(methods) < len(settings.distances):
+            points = rows.kept
+            width = rows.width if "mmd" in settings.distances else 1.0
+            for name in settings.distances:
+                if name not in methods:
+                    found[name] = point_instrument(name, points, width)
+        shared = View(rows.steps, tuple(found[name] for name in settings.distances))
+    name = reference.name or "reference"
+    facts, print_ = reference.facts, reference.fingerprint
+    return Baseline(name, facts, print_, size, shared, plain, points)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a reference in random order: some for the scales, the rest for instruments."""
+
+    dataset: Dataset  # raw
+    steps: tuple[str, ...]  # fitted
+    fit: IndexArray
+    rest: IndexArray
+
+    @staticmethod
+    def of(reference: Dataset, settings: Settings) -> _Rows:
+        n, steps = reference.n_samples, reference.preprocess
+        order = reference.generator(settings.seed).permutation(n)
+        n_fit = 0
+        if settings.scale or "mmd" in settings.distances or any(map(is_fitted, steps)):
+            n_fit = scale_rows(n)
+            steps = (*steps, *["standardize"] * settings.scale)
+            rows = reference.take(order[:n_fit])
+            label = f"reference-{reference.fingerprint[:8]}"
+            centred = not sparse.issparse(reference.values)
+            steps = fit_steps(rows.source, steps, label, centred=centred)
+        return _Rows(reference, steps, order[:n_fit], order[n_fit:])
+
+    def points(self, rows: IndexArray) -> FloatArray:
+        return dense_points(self.dataset.with_options(preprocess=self.steps).take(rows))
+
+    @property
+    def kept(self) -> FloatArray:
+        """The rows for kernels and features."""
+        columns = self.points(self.rest[:1]).shape[1]
+        most = max(_KEPT_BYTES // (8 * columns), _FEWEST_KEPT)
+        return self.points(self.rest[: min(_KERNEL_BLOCKS * _KERNEL_ROWS, most)])
+
+    @property
+    def width(self) -> float:
+        """The median distance of rows, 1 where it is 0."""
+        return median_distance(PointCloud(self.points(self.fit))) or 1.0
+
+
+def point_instrument(name: str, points: FloatArray, width: float) -> Instrument:
+    """Return the instrument of this name, a kernel or features, fitted to points."""
+    if name == FEATURES:
+        return Features(np.sort(points, axis=0))
+    size = min(-(-len(points) // _KERNEL_BLOCKS), _KERNEL_ROWS)
+    return Kernel.fit(name, points, size, width)
+
+
+def of_signatures(signatures: Sequence[Signature], settings: Settings) -> Baseline:
+    """Return the baseline of given signatures, each of which is a block of the reference."""
+    first, name = signatures[0], counted(len(signatures), "signature")
+    for other in signatures[1:]:
+        first.require_comparable(other)
+    sizes = [signature.n_samples for signature in signatures]
+    size = min(sizes)
+    if max(sizes) > size:
+        warn(
+            f"The references have between {size} and {max(sizes)} rows, and a batch is cut into "
+            f"blocks of {size}. Signatures depend on the number of rows, so p-values are not "
+            "exact. Describe all references with equally many rows (subsample=).",
+            SampleSizeWarning,
+        )
+    options = first.recipe.options(first.n_eigenvalues)
+    steps = tuple(options.pop("preprocess") or ())
+    del options["rng"]
+    method = LES(_check.from_options(SignatureSettings, options))
+    shape = Shape.of(method, np.stack([s.values for s in signatures]), size)
+    digest = hashlib.blake2b(shape.vectors.tobytes(), digest_size=16).hexdigest()
+    facts = Facts(name, first.recipe.kind, sum(sizes), first.n_features, steps)
+    return Baseline(name, facts, digest, size, None, View(steps, (shape,)))
+
+
+def scale_rows(n_rows: int) -> int:
+    """Return how many rows of a reference the scales are fitted to: a tenth, from 30 to 1000."""
+    return min(max(n_rows // 10, 30), 1000, n_rows)
+
+
+def block_size_of(n_rows: int, settings: Settings) -> int:
+    """Return the rows of a block: the most that let a batch of one block reach its level.
+
+    Between 30 and 500 rows, as in `permutation_test`. Where that would take more than 400 blocks,
+    a batch needs several anyway, and there are 200.
+    """
+    needed = math.ceil(1.0 / settings.level(len(settings.distances))) - 1
+    blocks = needed if needed <= _MOST_BLOCKS else _USUAL_BLOCKS
+    return min(max(n_rows // blocks, SMALLEST_BLOCK), LARGEST_BLOCK)
+
+
+def _require_blocks(n_blocks: int, size: int, reference: Dataset, settings: Settings) -> None:
+    """Raise if not even a batch as large as the reference could reach its level."""
+    level = settings.level(len(settings.distances))
+    enough = 2
+    while smallest_p_value(enough, enough, level) > level:
+        enough += 1
+    if n_blocks >= enough:
+        return
+    rows = rows_for(enough, size, scaled=settings.scale)
+    n = reference.n_samples
+    smaller = (n - scale_rows(n) * settings.scale) // enough
+    remedy = f", or block_size={smaller}" if 4 <= smaller < size else ""
+    raise InputError(
+        f"alpha={settings.alpha:g} needs at least {enough} blocks of {size} rows of the "
+        f"reference, that is {rows} rows; {reference.label} has {n}. Give more rows, a larger "
+        f"alpha{remedy}."
+    )
+
+
+def rows_for(n_blocks: int, size: int, *, scaled: bool) -> int:
+    """Return how many rows of a reference give this many blocks."""
+    rows = n_blocks * size
+    while scaled and rows - scale_rows(rows) < n_blocks * size:
+        rows += 1
+    return rows
+
+
+def require_reach(
+    instrument: Instrument, batch: Dataset, baseline: Baseline, level: float, settings: Settings
+) -> None:
+    """Raise if a batch has fewer rows than a block, or too few for a p-value of the level."""
+    n, smallest = batch.n_samples, instrument.smallest(batch.n_samples, level)
+    if smallest <= level:
+        return
+    remedies = [f"batches of at least {rows} rows" for rows in _enough_rows(instrument, level)]
+    if isinstance(instrument, Shape):
+        n_rest = baseline.facts.n_samples - scale_rows(baseline.facts.n_samples) * settings.scale
+        size, needed = instrument.size, math.ceil(1.0 / level) - 1
+        if n >= size and needed <= _MOST_BLOCKS:
+            rows = rows_for(needed, size, scaled=settings.scale)
+            remedies.append(f"a reference of at least {rows} rows")
+        for smaller in range(min(size - 1, n), 3, -1):
+            if smallest_p_value(n_rest // smaller, n // smaller, level) <= level:
+                remedies.append(f"block_size={smaller}")
+                break
+    if len(settings.distances) > 1:
+        rest = [name for name in settings.distances if name != instrument.name]
+        remedies.append(f"distances={','.join(rest)}")
+    what = f"fewer than the {_size(instrument)} of a block of {instrument.name!r}"
+    if smallest < math.inf:
+        what = (
+            f"with which {instrument.name!r} allows no p-value below {smallest:.2g}; "
+            f"its share of alpha={settings.alpha:g} is {level:.2g}"
+        )
+    raise InputError(
+        f"{batch.label} has {counted(n, 'row')}, {what}. Give {', or '.join(remedies)}."
+    )
+
+
+def _size(instrument: Instrument) -> int:
+    return instrument.size if isinstance(instrument, BlockInstrument) else 1
+
+
+def _enough_rows(instrument: Instrument, level: float) -> list[int]:
+    """Return the fewest rows of a batch with which the level is reached, if any."""
+    sizes = [k * _size(instrument) for k in range(1, MOST_BLOCKS)]
+    place = bisect_left(sizes, True, key=lambda n: instrument.smallest(n, level) <= level)
+    return sizes[place : place + 1]

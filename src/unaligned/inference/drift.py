@@ -1,0 +1,395 @@
+"""DriftMonitor: whether batches of rows still come from the distribution of a reference."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from .. import _check
+from .._check import FloatArray, IndexArray, RNGLike
+from ..data.dataset import Dataset
+from ..engine import resolve_engine
+from ..errors import (
+    DataWarning,
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    OptionError,
+    counted,
+    warn,
+)
+from ..inputs import DataLike, as_dataset, data_options, own_name
+from ..metrics.base import Distance, dense_points, feature_mismatch
+from ..metrics.les import LES
+from ..metrics.registry import resolve_distance
+from ..rows.transforms import JoinedRows
+from ..spectra.signature import Signature
+from .baseline import Baseline, Settings, fit_baseline, of_signatures, require_reach
+from .drift_file import load_monitor, save_monitor
+from .instruments import FEATURES, KERNELS, Reading, Shape
+from .partition import require_rows
+from .verdict import DriftCheck
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CALLER = "DriftMonitor"
+BATTERY = ("les", "edistance", FEATURES)
+OTHER_SHAPES = ("netlsd", "shape-dna")
+SPREAD_RATIO = 1e3  # of columns, from which on the larger ones hide the smaller ones
+_BLIND = (
+    "les sees shape only: not a shift, a rotation or a common scaling of all columns, nor a "
+    "change of columns that are small beside the others"
+)
+
+
+class DriftMonitor:
+    """Check whether batches of rows still come from the distribution of a reference.
+
+    The default is a battery of three instruments that share alpha: `les` (the shape, by block
+    signatures), `edistance` (position and scale), and `ks` (each feature by itself, with Holm's
+    adjustment). Columns are scaled by their standard deviation in the reference. A batch whose
+    columns are not those of the reference is checked by `les` alone.
+
+    If the rows of reference and batch are independent draws of one distribution, a check raises
+    an alarm with probability at most alpha: p-values are those of full conformal prediction
+    (batches of one block) and of permutation tests (several blocks), exact for any distribution.
+    Scales are fitted to a tenth of the reference that no instrument sees otherwise.
+
+    Fitting takes O(n b³) time for n ≤ 400 blocks of b rows. A monitor keeps at most 4096 rows.
+
+    Parameters
+    ----------
+    reference
+        Points or distances, as in `distance`; a list of files or `Dataset`s, joined; or a `Store`
+        or a list of signatures, each of which then is one block, for `les` alone.
+    block_size
+        Rows b of a block; None takes the most, between 30 and 500, that let a batch of one block
+        reach alpha, where the reference has as many rows. A batch has b rows or more.
+    alpha
+        The rate of false alarms.
+    distances
+        Instruments: None for the battery, or some of `les` (or `netlsd`, `shape-dna`),
+        `edistance`, `mmd`, `ks`. `"les"` alone takes columns as they are, and batches in any
+        feature space.
+    horizon
+        What alpha is about: None for each batch by itself, or a number of batches in all, each at
+        alpha / horizon, so that any false alarm among them has probability alpha at most.
+    scale
+        Whether to scale columns; None does unless `distances` is `les` alone.
+    rng
+        Seed or generator; None always gives the same result for the same data.
+    n_jobs
+        Batches of blocks at a time; None is one per core.
+    **options
+        Of `les`, as in `signature`; `preprocess` and `nan_policy`.
+
+    Attributes
+    ----------
+    history : list of DriftCheck
+        The checks so far.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = DriftMonitor(rng.normal(size=(900, 4)))
+    >>> monitor.check(rng.normal(size=(200, 4))).is_drift
+    False
+    >>> found = monitor.check(rng.normal(size=(200, 4)) + [0, 0, 1, 0])
+    >>> found.is_drift, list(found.moved)
+    (True, ['column 2'])
+    """
+
+    history: list[DriftCheck]
+
+    def __init__(
+        self,
+        reference: DataLike,
+        *,
+        block_size: int | None = None,
+        alpha: float = 0.01,
+        distances: str | Sequence[str] | None = None,
+        horizon: int | None = None,
+        scale: bool | None = None,
+        rng: RNGLike = None,
+        n_jobs: int | None = None,
+        **options: Any,
+    ) -> None:
+        given, signatures = data_options(options), _signatures(reference)
+        dataset = None if signatures else _dataset(reference, given)
+        if distances is None:
+            is_table = dataset is not None and dataset.kind == "points"
+            distances = BATTERY if is_table else BATTERY[:1]
+        names = _names(distances)
+        if scale is None:
+            scale = any(name in (*KERNELS, FEATURES) for name in names)
+        self._n_jobs, self._given = n_jobs, given
+        self._settings = Settings(
+            alpha=_alpha(alpha),
+            horizon=_check.optional_int("horizon", horizon),
+            block_size=_check.optional_int("block_size", block_size, minimum=4),
+            distances=names,
+            scale=_check.flag("scale", scale),
+            seed=_check.root_seed(rng),
+            methods=_methods(names, options),
+        )
+        self._baseline = self._fit(dataset) if dataset else self._of(signatures, options)
+        self.history = []
+
+    def _fit(self, reference: Dataset) -> Baseline:
+        settings = self._settings
+        for method in settings.methods.values():
+            require_rows({reference.name or "reference": reference}, method, _CALLER)
+        if reference.kind != "points" and (
+            settings.scale or len(settings.methods) < len(settings.distances)
+        ):
+            raise InputError(
+                f"{reference.label} is of kind {reference.kind!r}, which has no columns: only "
+                "distances='les' without scale applies."
+            )
+        with resolve_engine(None, -1 if self._n_jobs is None else self._n_jobs, False) as engine:
+            found = fit_baseline(reference, settings, engine)
+        if not settings.scale and reference.kind == "points":
+            _warn_of_spread(reference)
+        return found
+
+    def _of(self, signatures: Sequence[Signature], options: dict[str, Any]) -> Baseline:
+        settings = self._settings
+        if settings.distances != ("les",) or settings.scale or settings.block_size or options:
+            raise OptionError(
+                "A reference of signatures is for distances='les' with their own settings and "
+                "rows as blocks; leave out block_size, scale and the options of les."
+            )
+        return of_signatures(signatures, settings)
+
+    def fit(self, reference: DataLike) -> Self:
+        """Take another reference of data, with the same settings and an empty history."""
+        self._baseline, self.history = self._fit(_dataset(reference, self._given)), []
+        return self
+
+    @property
+    def alpha(self) -> float:
+        """The rate of false alarms."""
+        return self._settings.alpha
+
+    @property
+    def horizon(self) -> float | None:
+        """The number of batches that share alpha; None if each has it."""
+        return self._settings.horizon
+
+    @property
+    def distances(self) -> tuple[str, ...]:
+        """The names of the instruments."""
+        return self._settings.distances
+
+    @property
+    def block_size(self) -> int:
+        """Rows of a block of the signatures."""
+        return self._baseline.block_size
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the reference and the settings, by which histories tell monitors apart."""
+        text = json.dumps([self._settings.to_dict(), self._baseline.fingerprint], default=str)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def check(self, batch: DataLike, *, name: str | None = None) -> DriftCheck:
+        """Return whether a batch has drifted, and add the result to the history.
+
+        O(k b³) time for k blocks of b rows, O(m r d) for m rows and the r ≤ 4096 rows that are
+        kept, and permutations.
+
+        Parameters
+        ----------
+        batch
+            As the reference, but not signatures.
+        name
+            In the result; None takes that of the file or `Dataset`, or a number.
+        """
+        found = self.read(batch, name=name, number=len(self.history) + 1)
+        self.history.append(found)
+        return found
+
+    def read(self, batch: DataLike, *, name: str | None = None, number: int = 1) -> DriftCheck:
+        """Return whether a batch has drifted, as the check of this number; the history stays."""
+        settings, baseline = self._settings, self._baseline
+        if settings.horizon is not None and number > settings.horizon:
+            raise InputError(
+                f"horizon={settings.horizon} batches were checked and alpha={settings.alpha:g} is "
+                "spent. Make a new monitor, with a larger horizon."
+            )
+        own = name or own_name(batch) or f"batch {number}"
+        dataset = as_dataset(batch, own, {**self._given, "preprocess": None})
+        method = next(iter(settings.methods.values()), LES())
+        (dataset,) = require_rows({own: dataset}, method, "DriftMonitor.check()")
+        dataset, view, reason = baseline.view(dataset)
+        level = settings.level(len(view.instruments))
+        for instrument in view.instruments:
+            require_reach(instrument, dataset, baseline, level, settings)
+        jobs = -1 if self._n_jobs is None else self._n_jobs
+        with resolve_engine(None, jobs, False) as engine:
+            readings = tuple(
+                instrument.read(dataset, level, settings.seed, engine)
+                for instrument in view.instruments
+            )
+        shape = next((i for i in view.instruments if isinstance(i, Shape)), None)
+        return DriftCheck(
+            name=own,
+            reference=baseline.name,
+            p_value=min(1.0, len(readings) * min(reading.p_value for reading in readings)),
+            alpha=level * len(readings),
+            readings=readings,
+            moved=self._moved(readings, level),
+            n_samples=dataset.n_samples,
+            n_reference=baseline.facts.n_samples,
+            n_eigenvalues=None if shape is None else shape.n_eigenvalues,
+            gamma=None if shape is None else shape.gamma,
+            number=number,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            notes=self._notes(view is baseline.plain, reason),
+        )
+
+    def _moved(self, readings: Iterable[Reading], level: float) -> dict[str, float]:
+        """Return the features that moved, the smallest adjusted p-value first."""
+        adjusted = next((r.by_feature for r in readings if r.by_feature is not None), np.ones(0))
+        names = self._baseline.column_names(adjusted.size)
+        order = np.argsort(adjusted, kind="stable")
+        return {names[i]: float(adjusted[i]) for i in order if adjusted[i] <= level}
+
+    def _notes(self, is_plain: bool, reason: str | None) -> tuple[str, ...]:
+        """Return what the instruments cannot see; warn if only because columns differ."""
+        if not is_plain:
+            return ()
+        if reason is None:
+            return (f"{_BLIND}.",)
+        note = f"Only les was used: {reason}. {_BLIND}."
+        warn(note, DataWarning)
+        return (note,)
+
+    def score_samples(self, batches: Iterable[DataLike]) -> FloatArray:
+        """Return the p-value of each batch, low for drift, as scikit-learn's detectors do."""
+        return np.array([self.read(batch).p_value for batch in batches])
+
+    def predict(self, batches: Iterable[DataLike]) -> IndexArray:
+        """Return 1 for each batch without drift and -1 for the others; the history stays."""
+        return np.array([-1 if self.read(batch).is_drift else 1 for batch in batches])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the monitor with its history to a `.npz` file, without pickles."""
+        save_monitor(path, self._settings, self._baseline, self.history)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the monitor in a file written by `save`."""
+        found = object.__new__(cls)
+        found._settings, found._baseline, found.history = load_monitor(path)
+        found._n_jobs, found._given = None, {"preprocess": None, "nan_policy": None}
+        return found
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the p-values of the history over time, with the threshold."""
+        from ..figures import drift_history  # upward, at call time only
+
+        return drift_history(self.history, ax=ax)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write the history as one HTML page: verdicts, figure, and a table of all checks."""
+        from ..report.drift import write_drift_report  # upward, at call time only
+
+        write_drift_report(self.history, path, title=title)
+
+    def __repr__(self) -> str:
+        facts, k = self._baseline.facts, len(self.history)
+        return (
+            f"DriftMonitor({self._baseline.name!r}, {facts.n_samples} × {facts.n_features}, "
+            f"{'+'.join(self.distances)}, alpha={self.alpha:g}, {counted(k, 'check')})"
+        )
+
+
+def _alpha(alpha: float) -> float:
+    alpha = _check.real_number("alpha", alpha, minimum=0.0, strict=True)
+    if alpha > 0.5:
+        raise InputError(f"alpha={alpha!r} must be at most 0.5; 0.01 is usual.")
+    return alpha
+
+
+def _names(distances: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of instruments, each once."""
+    names = (distances,) if isinstance(distances, str) else tuple(distances)
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"distances={distances!r} must name instruments, each once.")
+    for name in names:
+        _check.one_of("distances", name, (*BATTERY, "mmd", *OTHER_SHAPES))
+    return names
+
+
+def _methods(names: Sequence[str], options: dict[str, Any]) -> dict[str, Distance]:
+    """Return the distances of block descriptors, with their options."""
+    shapes = [name for name in names if name not in (*KERNELS, FEATURES)]
+    if options and not shapes:
+        raise OptionError(
+            f"DriftMonitor has no option {next(iter(options))!r} without 'les' in distances."
+        )
+    found = {name: resolve_distance(name, options) for name in shapes}
+    if isinstance(options.get("gamma"), str):
+        raise InputError(
+            f"gamma={options['gamma']!r} would choose another γ for every batch. Give a number."
+        )
+    return found
+
+
+def _signatures(reference: Any) -> list[Signature]:
+    """Return the signatures of a list or a store; nothing of other data."""
+    if hasattr(reference, "nearest") and hasattr(reference, "names"):  # a Store, from above
+        found = [reference[name] for name in reference.names()]
+        if not found:
+            raise InputError(f"{reference!r} is empty. Add signatures with `unaligned describe`.")
+        return found
+    if isinstance(reference, Signature):
+        raise InputTypeError(
+            "reference is one Signature, which has no rows. Give the data, or one signature of "
+            "each of many earlier batches."
+        )
+    is_list = isinstance(reference, (list, tuple))
+    has_any = is_list and any(isinstance(item, Signature) for item in reference)
+    if has_any and not all(isinstance(item, Signature) for item in reference):
+        raise InputTypeError("reference has both data and signatures. Give one kind.")
+    return list(reference) if has_any else []
+
+
+def _dataset(reference: Any, given: dict[str, Any]) -> Dataset:
+    """Return a reference as one dataset; files and datasets in a list are joined."""
+    many = isinstance(reference, (list, tuple)) and reference
+    if not many or not all(_check.is_path(r) or isinstance(r, Dataset) for r in reference):
+        found = as_dataset(reference, own_name(reference) or "reference", given)
+        assert isinstance(found, Dataset)
+        return found
+    parts = [_dataset(part, given) for part in reference]
+    first, *others = [part.facts._replace(preprocess=()) for part in parts]
+    reasons = (feature_mismatch(first, other) for other in others)
+    reason = next(filter(None, reasons), None)
+    if reason or any(part.kind != "points" for part in parts):
+        raise NotApplicableError(f"The references cannot be joined: {reason or 'not points'}.")
+    source, names = JoinedRows([part.source for part in parts]), parts[0].feature_names
+    steps, name = parts[0].preprocess, f"{parts[0].name} and {counted(len(others), 'more')}"
+    return Dataset(source, name=name, preprocess=steps, feature_names=names)
+
+
+def _warn_of_spread(reference: Dataset) -> None:
+    """Warn if the largest columns hide the others, which are not scaled."""
+    rows = reference.take(reference.generator(0).permutation(reference.n_samples)[:1000])
+    spread = dense_points(rows).std(axis=0)
+    some = spread[spread > 0]
+    if some.size and some.max() > SPREAD_RATIO * some.min():
+        warn(
+            f"The columns of {reference.label} have standard deviations from {some.min():.2g} to "
+            f"{some.max():.2g}, and les without scale sees the largest only. Give scale=True if "
+            "all batches have these columns.",
+            DataWarning,
+        )

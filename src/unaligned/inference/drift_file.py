@@ -1,0 +1,116 @@
+"""A drift monitor to and from a file: arrays and a JSON header, no pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data.facts import Facts
+from ..data.preprocess import FittedStep
+from ..errors import FileError, InputError
+from ..io.archive import read_archive, write_archive
+from ..metrics.registry import resolve_distance
+from .baseline import Baseline, Settings, View
+from .instruments import Features, Instrument, Kernel, Shape
+from .verdict import DriftCheck
+
+_FORMAT = "drift monitor"
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def save_monitor(
+    path: str | os.PathLike[str],
+    settings: Settings,
+    baseline: Baseline,
+    history: Sequence[DriftCheck],
+) -> None:
+    """Write a monitor; see `DriftMonitor.save`."""
+    arrays: Arrays = {} if baseline.points is None else {"points": baseline.points}
+    header = {
+        "settings": settings.to_dict(),
+        "name": baseline.name,
+        "facts": baseline.facts._asdict(),
+        "fingerprint": baseline.fingerprint,
+        "block_size": baseline.block_size,
+        "views": {
+            name: _pack(view, name, arrays)
+            for name, view in (("shared", baseline.shared), ("plain", baseline.plain))
+            if view is not None
+        },
+        "history": [check.to_dict() for check in history],
+    }
+    try:
+        json.dumps(header)
+    except TypeError as error:
+        raise InputError(
+            f"The monitor cannot be saved: one of its options is not text or a number ({error}). "
+            "Give the metric and the solver by name."
+        ) from error
+    write_archive(path, _FORMAT, header, arrays)
+
+
+def load_monitor(
+    path: str | os.PathLike[str],
+) -> tuple[Settings, Baseline, list[DriftCheck]]:
+    """Return what `save_monitor` wrote."""
+    header, arrays = read_archive(path, _FORMAT)
+    try:
+        views = {name: _unpack(view, name, arrays) for name, view in header["views"].items()}
+        baseline = Baseline(
+            name=header["name"],
+            facts=Facts.from_header(header["facts"]),
+            fingerprint=header["fingerprint"],
+            block_size=header["block_size"],
+            shared=views.get("shared"),
+            plain=views.get("plain"),
+            points=arrays.get("points"),
+        )
+        history = [DriftCheck.from_dict(check) for check in header["history"]]
+        return Settings.from_dict(header["settings"]), baseline, history
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{os.fspath(path)!r} is damaged: {error}.") from error
+
+
+def _pack(view: View, place: str, arrays: Arrays) -> dict[str, Any]:
+    """Return a view for the header; its arrays are added to `arrays`."""
+    for i, step in enumerate(view.steps):
+        if isinstance(step, FittedStep):
+            arrays |= {f"{place}/{i}/offset": step.offset, f"{place}/{i}/factor": step.factor}
+    packed = []
+    for instrument in view.instruments:
+        own: dict[str, Any] = {"name": instrument.name}
+        if isinstance(instrument, Shape):
+            own |= {"size": instrument.size, "options": instrument.method.options()}
+        elif isinstance(instrument, Kernel):
+            own |= {"size": instrument.size, "width": instrument.width}
+        found = instrument.arrays()
+        arrays |= {f"{place}/{instrument.name}/{key}": value for key, value in found.items()}
+        packed.append(own)
+    return {"steps": list(view.steps), "instruments": packed}
+
+
+def _unpack(view: Mapping[str, Any], place: str, arrays: Arrays) -> View:
+    steps = [
+        FittedStep(step, arrays[f"{place}/{i}/offset"], arrays[f"{place}/{i}/factor"])
+        if f"{place}/{i}/offset" in arrays
+        else step
+        for i, step in enumerate(view["steps"])
+    ]
+    found = [_instrument(own, f"{place}/{own['name']}", arrays) for own in view["instruments"]]
+    return View(tuple(steps), tuple(found))
+
+
+def _instrument(own: Mapping[str, Any], place: str, arrays: Arrays) -> Instrument:
+    if "options" in own:
+        method = resolve_distance(own["name"], own["options"])
+        return Shape.of(method, arrays[f"{place}/vectors"], own["size"])
+    points = arrays["points"]
+    if own["name"] == Features.name:
+        return Features(np.sort(points, axis=0))
+    means = arrays[f"{place}/means"]
+    return Kernel.of(own["name"], points, own["size"], own["width"], means)

@@ -1,0 +1,345 @@
+"""What a drift monitor compares a batch with its reference by: signatures, kernels, features.
+
+Every instrument sees the reference once, keeps little of it, and gives one p-value per batch.
+Shapes and kernels turn blocks of rows into items with squared distances; under the null
+hypothesis the items of reference and batch are exchangeable. Scales, widths and axes were fitted
+to rows of the reference that are in no block, so that this holds exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from .._check import FloatArray
+from ..data.dataset import Dataset
+from ..engine import Engine
+from ..errors import NotApplicableError
+from ..metrics.base import Distance, SpectralDistance, dense_points, squared_distances
+from . import energy, kolmogorov
+from .partition import MOST_BLOCKS, describe_blocks, take_blocks
+
+KERNELS = ("edistance", "mmd")
+FEATURES = "ks"
+_USUAL_ITEMS, _FEWEST_ITEMS = 100, 8  # blocks of reference and batch that kernels keep at least
+_TILE = 1 << 20  # distances at a time, 8 MiB
+_PER_LEVEL = 5.0  # permutations per 1 / level: p-values of a fifth of the level can be reached
+_FEWEST = 999  # permutations, so that p-values above the level have two digits
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one instrument finds in one batch.
+
+    Attributes
+    ----------
+    name
+        `les`, `edistance`, `mmd`, `ks`, …
+    p_value, threshold
+        The batch has drifted if the p-value is at most the threshold, the share of alpha that
+        this instrument has in this check.
+    score
+        The distance from the reference: of the mean signatures (corrected for noise where the
+        batch has several blocks), of the kernel means, or the largest Kolmogorov-Smirnov
+        statistic of a feature.
+    smallest_p_value
+        The smallest that the numbers of blocks and permutations allow.
+    n_blocks, block_size
+        Of the batch.
+    by_feature
+        The p-values of the features after Holm's adjustment, (d,); `ks` only.
+    """
+
+    name: str
+    p_value: float
+    threshold: float
+    score: float
+    smallest_p_value: float
+    n_blocks: int
+    block_size: int
+    by_feature: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_drift(self) -> bool:
+        """Whether the p-value is at most the threshold."""
+        return self.p_value <= self.threshold
+
+
+def n_permutations_for(level: float) -> int:
+    """Return how many random permutations a test at this level gets."""
+    return max(_FEWEST, math.ceil(_PER_LEVEL / level) - 1)
+
+
+def smallest_p_value(n_reference: int, n_batch: int, level: float) -> float:
+    """Return the smallest p-value that these numbers of items allow at this level."""
+    if n_batch == 1:
+        return 1.0 / (n_reference + 1)
+    n_distinct = energy.Design.of(n_batch, n_reference).n_labellings
+    return 1.0 / min(n_distinct, n_permutations_for(level) + 1)
+
+
+class Instrument(ABC):
+    """One way to compare a batch with the reference."""
+
+    name: str
+
+    @abstractmethod
+    def smallest(self, n_rows: int, level: float) -> float:
+        """Return the smallest p-value of a batch of this many rows; infinite for too few."""
+
+    @abstractmethod
+    def read(self, batch: Dataset, level: float, seed: int, engine: Engine) -> Reading:
+        """Return what the instrument finds in a batch, which is preprocessed and scaled."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what is stored of the reference."""
+
+
+@dataclass(eq=False)
+class BlockInstrument(Instrument):
+    """An instrument whose items are blocks of rows, with squared distances between them."""
+
+    size: int  # rows of a block
+    squared: FloatArray  # between the items of the reference, (n, n)
+    most: ClassVar[int] = MOST_BLOCKS  # blocks of a batch
+    _labels: dict[tuple[int, int], tuple[energy.Labels, bool]] = field(
+        default_factory=dict, init=False, repr=False
+    )  # of the last number of blocks and permutations
+
+    @property
+    def n_items(self) -> int:
+        """The number of items of the reference."""
+        return len(self.squared)
+
+    def smallest(self, n_rows: int, level: float) -> float:
+        """Return the smallest p-value of a batch of this many rows; infinite for too few."""
+        n_blocks = min(n_rows // self.size, self.most)
+        return smallest_p_value(self.n_items, n_blocks, level) if n_blocks else math.inf
+
+    @abstractmethod
+    def distances(self, blocks: Dataset, seed: int, engine: Engine) -> tuple[FloatArray, ...]:
+        """Return the squared distances within the batch, (k, k), and to the reference, (k, n)."""
+
+    def read(self, batch: Dataset, level: float, seed: int, engine: Engine) -> Reading:
+        """Return what the instrument finds in a batch: by full conformal, or by permutations.
+
+        One block: the score of each of the n + 1 blocks is its distance from the mean of all,
+        and the p-value is the share of scores at least as large as that of the batch (Vovk,
+        Gammerman and Shafer, 2005). Several blocks: the permutation test of `permutation_test`.
+        """
+        k = min(batch.n_samples // self.size, self.most)
+        rows = batch.generator(seed).permutation(batch.n_samples)[: k * self.size]
+        own, across = self.distances(batch.take(rows), seed, engine)
+        pooled = np.block([[own, across], [across.T, self.squared]])
+        smallest = smallest_p_value(self.n_items, k, level)
+        if k == 1:
+            to_mean = pooled.mean(axis=1) - 0.5 * pooled.mean()
+            p_value = energy.p_value(float(to_mean[0]), to_mean, is_exact=True)
+            observed = float(to_mean[0])
+        else:
+            design = energy.Design.of(k, self.n_items)
+            labels, is_exact = self._permutations(design, n_permutations_for(level), seed)
+            observed = float(energy.statistic(pooled, design.observed[None], design)[0])
+            null = energy.statistic(pooled, labels, design)
+            p_value = energy.p_value(observed, null, is_exact=is_exact)
+        score = math.sqrt(max(observed, 0.0))
+        return Reading(self.name, p_value, level, score, smallest, k, self.size)
+
+    def _permutations(
+        self, design: energy.Design, number: int, seed: int
+    ) -> tuple[energy.Labels, bool]:
+        key = design.n_first, number
+        if key not in self._labels:
+            rng = np.random.default_rng([seed, *key, self.n_items])
+            self._labels = {key: design.labellings(number, rng)}
+        return self._labels[key]
+
+
+@dataclass(eq=False)
+class Shape(BlockInstrument):
+    """Block signatures, or other descriptors whose distance is Euclidean."""
+
+    method: Distance
+    vectors: FloatArray  # of the blocks of the reference, (n, K)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the distance."""
+        return self.method.name
+
+    @staticmethod
+    def of(method: Distance, vectors: FloatArray, size: int) -> Shape:
+        """Return the instrument of given vectors."""
+        return Shape(size, cdist(vectors, vectors, "sqeuclidean"), method, vectors)
+
+    @staticmethod
+    def fit(
+        method: Distance, reference: Dataset, rows: Any, size: int, seed: int, engine: Engine
+    ) -> Shape:
+        """Return the instrument of consecutive blocks of these rows."""
+        blocks = take_blocks(reference, rows, size)
+        method, described = describe_blocks(method, blocks, seed, engine)
+        return Shape.of(method, _vectors(method, described), size)
+
+    def distances(self, blocks: Dataset, seed: int, engine: Engine) -> tuple[FloatArray, ...]:
+        """Return the squared distances within the batch, (k, k), and to the reference, (k, n)."""
+        parts = take_blocks(blocks, np.arange(blocks.n_samples), self.size)
+        vectors = _vectors(self.method, describe_blocks(self.method, parts, seed, engine)[1])
+        return (
+            cdist(vectors, vectors, "sqeuclidean"),
+            cdist(vectors, self.vectors, "sqeuclidean"),
+        )
+
+    @property
+    def n_eigenvalues(self) -> int | None:
+        """K of the signatures; None for other descriptors."""
+        method = self.method
+        return method.settings.n_eigenvalues if isinstance(method, SpectralDistance) else None
+
+    @property
+    def gamma(self) -> float | None:
+        """γ of the signatures; None for other descriptors."""
+        method = self.method
+        return float(method.settings.gamma) if isinstance(method, SpectralDistance) else None
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the vectors."""
+        return {"vectors": self.vectors}
+
+
+def _vectors(method: Distance, descriptors: Sequence[Any]) -> FloatArray:
+    found = [method.vector(descriptor) for descriptor in descriptors]
+    points = [vector for vector in found if vector is not None]
+    if len(points) < len(found):
+        raise NotApplicableError(
+            f"DriftMonitor cannot use distance {method.name!r}, which is not Euclidean in a "
+            "descriptor. Use 'les', 'netlsd' or 'shape-dna', and 'edistance', 'mmd' or 'ks' for "
+            "position and scale."
+        )
+    return np.stack(points)
+
+
+@dataclass(eq=False)
+class Kernel(BlockInstrument):
+    r"""The energy distance or the maximum mean discrepancy of blocks of rows.
+
+    .. math:: d_{ij}^2 = 2 \bar\rho_{ij} - \bar\rho_{ii} - \bar\rho_{jj}
+
+    with the mean of ρ(x, y) over the rows of two blocks; ρ is ‖x - y‖ (Székely and Rizzo, 2013)
+    or :math:`-e^{-\|x - y\|^2 / (2 h^2)}` (Gretton et al., 2012). Blocks are small, so that few
+    rows allow many permutations; those of larger batches are joined to save time.
+    """
+
+    name: str
+    points: FloatArray  # the rows of the reference, (n size, d)
+    width: float  # h of `mmd`
+    means: FloatArray  # of ρ between the blocks of the reference, (n, n)
+    _joined: dict[int, Kernel] = field(default_factory=dict, init=False, repr=False)
+
+    @staticmethod
+    def of(name: str, points: FloatArray, size: int, width: float, means: FloatArray) -> Kernel:
+        """Return the instrument of given means."""
+        squared = _embedded(means, means.diagonal(), means.diagonal())
+        return Kernel(size, squared, name, points[: len(means) * size], width, means)
+
+    @staticmethod
+    def fit(name: str, points: FloatArray, size: int, width: float) -> Kernel:
+        """Return the instrument of consecutive blocks of points."""
+        points = points[: len(points) // size * size]
+        none = Kernel(size, np.empty((0, 0)), name, points, width, np.empty((0, 0)))
+        return Kernel.of(name, points, size, width, none._means(points, points))
+
+    def smallest(self, n_rows: int, level: float) -> float:
+        """Return the smallest p-value of a batch of this many rows; infinite for too few."""
+        return super(Kernel, self._for(n_rows)).smallest(n_rows, level)
+
+    def read(self, batch: Dataset, level: float, seed: int, engine: Engine) -> Reading:
+        """Return what the instrument finds in a batch, with blocks joined for a large one."""
+        return super(Kernel, self._for(batch.n_samples)).read(batch, level, seed, engine)
+
+    def _for(self, n_rows: int) -> Kernel:
+        """Return the instrument with the size of blocks for a batch of this many rows."""
+        factor = 1
+        while (
+            self.n_items // (2 * factor) >= _USUAL_ITEMS
+            and n_rows // (2 * factor * self.size) >= _FEWEST_ITEMS
+        ):
+            factor *= 2
+        if factor not in self._joined:
+            n = self.n_items // factor
+            means = self.means[: n * factor, : n * factor].reshape(n, factor, n, factor)
+            self._joined[factor] = Kernel.of(
+                self.name, self.points, factor * self.size, self.width, means.mean(axis=(1, 3))
+            )
+        return self._joined[factor]
+
+    def distances(self, blocks: Dataset, seed: int, engine: Engine) -> tuple[FloatArray, ...]:
+        """Return the squared distances within the batch, (k, k), and to the reference, (k, n)."""
+        batch = dense_points(blocks)
+        own, across = self._means(batch, batch), self._means(batch, self.points)
+        within, reference = own.diagonal(), self.means.diagonal()
+        return _embedded(own, within, within), _embedded(across, within, reference)
+
+    def _means(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return the mean of ρ over the rows of every pair of blocks."""
+        n, m, size = len(first) // self.size, len(second) // self.size, self.size
+        found = np.empty((n, m))
+        step = max(1, _TILE // (size * len(second)))
+        for start in range(0, n, step):
+            part = first[start * size : (start + step) * size]
+            values = self._dissimilarity(part, second)
+            found[start : start + step] = values.reshape(-1, size, m, size).mean(axis=(1, 3))
+        return found
+
+    def _dissimilarity(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        squared = squared_distances(first, second)
+        if self.name == "edistance":
+            return np.sqrt(squared, out=squared)
+        return -np.exp(squared / (-2.0 * self.width**2))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the means of ρ; the points are those of the monitor."""
+        return {"means": self.means}
+
+
+def _embedded(means: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.asarray(np.maximum(2.0 * means - first[:, None] - second, 0.0))
+
+
+@dataclass(eq=False)
+class Features(Instrument):
+    """The Kolmogorov-Smirnov test of every feature, with Holm's adjustment."""
+
+    points: FloatArray  # of the reference, every column sorted, (n, d)
+    name = FEATURES
+
+    def smallest(self, n_rows: int, level: float) -> float:
+        """Return the smallest p-value of a batch of this many rows: for disjoint samples."""
+        n, d = self.points.shape
+        gap = np.array([n * n_rows])
+        found = kolmogorov.p_values(gap, n, n_rows, exact_below=1.0)[0] if n_rows else math.inf
+        return float(min(found * d, 1.0)) if n_rows else math.inf
+
+    def read(self, batch: Dataset, level: float, seed: int, engine: Engine) -> Reading:
+        """Return the smallest adjusted p-value, and all of them."""
+        n = len(self.points)
+        rows = batch.generator(seed).permutation(batch.n_samples)[:n]
+        values = np.sort(dense_points(batch.take(rows)), axis=0)
+        m = len(values)
+        gaps = kolmogorov.largest_gaps(self.points, values)
+        found = kolmogorov.p_values(gaps, n, m, exact_below=max(0.1, 2.0 * level))
+        by_feature, _ = energy.adjusted(found)
+        p_value, score = float(by_feature.min()), float(gaps.max()) / (n * m)
+        return Reading(self.name, p_value, level, score, self.smallest(m, level), m, 1, by_feature)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return nothing: the points are those of the monitor."""
+        return {}

@@ -1,0 +1,322 @@
+"""DriftMonitor: verdicts, exactness, errors, files."""
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unaligned as ua
+from unaligned.errors import (
+    DataWarning,
+    FileError,
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    OptionError,
+    SampleSizeWarning,
+)
+
+BATTERY = ("les", "edistance", "ks")
+
+
+def normal(n, seed=0, d=4):
+    return np.random.default_rng([seed, n]).normal(size=(n, d))
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    return ua.DriftMonitor(normal(600))
+
+
+def changes():
+    dead = normal(200, 1)
+    dead[:, 2] = 0.3
+    return {
+        "shift": (normal(200, 1) + 1, {"edistance", "ks"}),
+        "scale": (normal(200, 1) * 3, {"edistance", "ks"}),
+        "dead": (dead, {"ks"}),
+        "shape": (normal(200, 1) @ np.diag([1, 1, 1, 0]) + normal(200, 1)[:, [0]], {"les"}),
+    }
+
+
+@pytest.mark.parametrize("change", sorted(changes()))
+def test_each_change_is_seen_by_the_instruments_that_are_for_it(monitor, change):
+    batch, seen = changes()[change]
+    found = monitor.read(batch)
+    assert found.is_drift
+    assert found.p_value <= 0.01
+    assert seen <= {reading.name for reading in found.readings if reading.is_drift}
+
+
+def test_the_features_that_moved_are_named():
+    frame = pd.DataFrame(normal(600), columns=list("abcd"))
+    monitor = ua.DriftMonitor(frame)
+    batch = pd.DataFrame(normal(200, 1), columns=list("abcd"))
+    batch["c"] += 2
+    assert list(monitor.check(batch).moved) == ["c"]
+    # Columns are matched by name.
+    assert list(monitor.check(batch[list("dcba")]).moved) == ["c"]
+    assert "moved: c" in repr(monitor.history[-1])
+
+
+def test_no_drift(monitor):
+    found = monitor.read(normal(200, 1))
+    assert not found.is_drift
+    assert found.p_value > 0.01
+    assert [reading.name for reading in found.readings] == list(BATTERY)
+    assert all(reading.threshold == 0.01 / 3 for reading in found.readings)
+    assert repr(found).startswith("'batch 1' shows no drift from 'reference' (p = ")
+    assert found.moved == {}
+    assert (found.n_samples, found.n_reference) == (200, 600)
+    assert (found.n_eigenvalues, found.gamma) == (10, 1e-8)
+
+
+def test_the_p_value_is_that_of_the_battery(monitor):
+    found = monitor.read(normal(200, 1))
+    assert found.p_value == min(1, 3 * min(reading.p_value for reading in found.readings))
+    assert found.score == pytest.approx(-np.log10(found.p_value))
+
+
+@pytest.mark.parametrize("distances", ["les", "edistance", "mmd", "ks", None])
+def test_false_alarms_stay_below_alpha(distances):
+    alarms = 0
+    for seed in range(40):
+        rows = np.random.default_rng([7, seed]).exponential(size=(330, 3)) ** 2
+        monitor = ua.DriftMonitor(rows[:240], alpha=0.2, distances=distances, block_size=15)
+        alarms += monitor.check(rows[240:]).is_drift
+    assert alarms <= 40 * 0.2 + 3 * np.sqrt(40 * 0.2 * 0.8)
+
+
+def test_p_values_of_one_block_are_uniform_on_their_grid():
+    found = []
+    for seed in range(150):
+        rows = np.random.default_rng([8, seed]).standard_t(3, size=(190, 3))
+        monitor = ua.DriftMonitor(rows[:171], alpha=0.2, distances="les", block_size=19)
+        found.append(monitor.check(rows[171:]).p_value)
+    ranks = np.array(found) * 10
+    assert np.allclose(ranks, ranks.round())
+    counts = np.bincount(ranks.round().astype(int), minlength=11)[1:]
+    assert counts.sum() == 150
+    assert ((counts - 15) ** 2 / 15).sum() < 27.9  # chi-squared of 9 degrees, p = 0.001
+
+
+def test_scales_are_fitted_to_the_reference():
+    columns = np.array([1.0, 1e5, 1e-3, 10.0])
+    monitor = ua.DriftMonitor(normal(600) * columns + 1e4)
+    batch = normal(200, 1) * columns + 1e4
+    assert not monitor.check(batch).is_drift
+    batch[:, 2] += 2e-3
+    assert list(monitor.check(batch).moved) == ["column 2"]
+    assert [r.name for r in monitor.history[-1].readings if r.is_drift] == ["edistance", "ks"]
+
+
+def test_horizon_shares_alpha_among_batches():
+    monitor = ua.DriftMonitor(normal(600), alpha=0.05, horizon=2)
+    for seed in (1, 2):
+        found = monitor.check(normal(200, seed))
+        assert found.alpha == pytest.approx(0.025)
+    assert [check.number for check in monitor.history] == [1, 2]
+    with pytest.raises(
+        InputError, match=r"horizon=2 batches were checked and alpha=0.05 is spent"
+    ):
+        monitor.check(normal(200, 3))
+
+
+def test_other_columns_are_checked_by_les_alone(monitor):
+    rotated = normal(200, 1) @ np.linalg.qr(normal(9, 3, d=9))[0][:4]
+    with pytest.warns(DataWarning, match="Only les was used: .* 4 columns where .* 9"):
+        found = monitor.read(rotated)
+    assert [reading.name for reading in found.readings] == ["les"]
+    assert found.readings[0].threshold == 0.01
+    assert not found.is_drift
+    assert "not a shift" in found.notes[0]
+
+
+def test_les_alone_takes_any_space():
+    monitor = ua.DriftMonitor(normal(600), distances="les")
+    rotation = np.linalg.qr(normal(9, 3, d=9))[0][:4]
+    found = monitor.check(5 * normal(200, 1) @ rotation + 3)
+    assert not found.is_drift
+    assert "les sees shape only" in found.notes[0]
+    assert monitor.check(normal(200, 1, d=7)).is_drift
+
+
+def test_les_alone_warns_of_columns_of_unequal_spread():
+    with pytest.warns(DataWarning, match="standard deviations from .* sees the largest only"):
+        ua.DriftMonitor(normal(300) * [1, 1, 1, 1e5], distances="les", alpha=0.05)
+
+
+def test_scikit_learns_words(monitor):
+    n_checks = len(monitor.history)
+    batches = [normal(200, 1), normal(200, 1) + 1]
+    assert monitor.predict(batches).tolist() == [1, -1]
+    scores = monitor.score_samples(batches)
+    assert scores[0] > 0.01 > scores[1]
+    assert len(monitor.history) == n_checks
+    again = ua.DriftMonitor(normal(300, 5), alpha=0.05).fit(normal(600))
+    assert again.predict(batches).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("distances", [None, "les", ("mmd", "ks")])
+def test_a_monitor_survives_a_file(tmp_path, distances):
+    monitor = ua.DriftMonitor(normal(600), distances=distances, horizon=5, rng=3)
+    batch = normal(200, 1) * [1, 1, 1, 1.2]
+    before = monitor.check(batch)
+    monitor.save(tmp_path / "monitor.npz")
+    loaded = ua.DriftMonitor.load(tmp_path / "monitor.npz")
+    assert loaded.fingerprint == monitor.fingerprint
+    assert loaded.history == [before]
+    again = loaded.check(batch)
+    assert again.number == 2
+    assert again.p_value == before.p_value
+    assert [r.score for r in again.readings] == [r.score for r in before.readings]
+    assert b"pickle" not in (tmp_path / "monitor.npz").read_bytes()
+
+
+def test_a_file_keeps_names_and_preprocessing(tmp_path):
+    frame = pd.DataFrame(np.exp(normal(600)), columns=list("abcd"))
+    monitor = ua.DriftMonitor(frame, preprocess=["log1p", "pca:3"])
+    monitor.save(tmp_path / "monitor.npz")
+    loaded = ua.DriftMonitor.load(tmp_path / "monitor.npz")
+    batch = pd.DataFrame(np.exp(normal(200, 1) + 1), columns=list("abcd"))
+    assert repr(loaded.check(batch)) == repr(monitor.check(batch))
+    with pytest.raises(NotApplicableError, match=r"cannot check .* 4 columns where .* 3"):
+        loaded.check(batch[list("abc")])
+
+
+def test_a_damaged_file_is_an_error(tmp_path):
+    path = tmp_path / "monitor.npz"
+    path.write_bytes(pickle.dumps(1))
+    with pytest.raises(FileError, match=r"monitor.npz' was not written by unaligned"):
+        ua.DriftMonitor.load(path)
+
+
+def test_files_are_joined(tmp_path):
+    parts = np.split(normal(600), 3)
+    for i, part in enumerate(parts):
+        np.save(tmp_path / f"{i}.npy", part)
+    paths = [tmp_path / f"{i}.npy" for i in range(3)]
+    monitor = ua.DriftMonitor(paths)
+    assert monitor.check(normal(200, 1)).n_reference == 600
+    np.save(paths[1], parts[1][:, :3])
+    with pytest.raises(NotApplicableError, match=r"cannot be joined: .* 4 columns .* 3"):
+        ua.DriftMonitor(paths)
+
+
+def test_a_store_of_references(tmp_path):
+    store = ua.Store(tmp_path / "refs.db")
+    for i in range(60):
+        store.add(ua.signature(normal(80, i), n_eigenvalues=20), name=str(i))
+    monitor = ua.DriftMonitor(store, alpha=0.05)
+    found = monitor.check(normal(80, 99))
+    assert not found.is_drift
+    assert found.readings[0].smallest_p_value == 1 / 61
+    assert monitor.check(normal(80, 99, d=8)).is_drift
+    with pytest.raises(InputError, match="79 rows, fewer than the 80 of a block"):
+        monitor.check(normal(79))
+    with pytest.raises(OptionError, match="leave out block_size"):
+        ua.DriftMonitor(store, block_size=10)
+    store.add(ua.signature(normal(90, 70), n_eigenvalues=20), name="larger")
+    with pytest.warns(SampleSizeWarning, match="between 80 and 90 rows"):
+        ua.DriftMonitor(store, alpha=0.05)
+
+
+def test_too_few_rows_name_what_would_do():
+    monitor = ua.DriftMonitor(normal(450))
+    with pytest.raises(InputError, match="29 rows, fewer than the 30 of a block of 'les'"):
+        monitor.check(normal(29))
+    with pytest.raises(
+        InputError, match=r"no p-value below 0.071; its share of alpha=0.01 is 0.0033"
+    ) as info:
+        monitor.check(normal(40))
+    # Everything that the message offers works.
+    offers = r"at least (\d+) rows, .* at least (\d+) rows, or block_size=(\d+)"
+    rows, reference, size = map(int, re.findall(offers, str(info.value))[0])
+    monitor.check(normal(rows))
+    with pytest.raises(InputError, match="no p-value below"):
+        monitor.check(normal(rows - 1))
+    ua.DriftMonitor(normal(reference)).check(normal(40))
+    ua.DriftMonitor(normal(450), block_size=size).check(normal(40))
+
+
+def test_an_unreachable_alpha_raises_at_once():
+    with pytest.raises(
+        InputError, match=r"alpha=0.0001 needs at least .* blocks of 30 rows"
+    ) as info:
+        ua.DriftMonitor(normal(150), alpha=1e-4)
+    (rows,) = re.findall(r"that is (\d+) rows", str(info.value))
+    ua.DriftMonitor(normal(int(rows)), alpha=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"alpha": 0}, InputError, "alpha=0 must be above 0"),
+        ({"alpha": 0.9}, InputError, "alpha=0.9 must be at most 0.5"),
+        ({"alpha": "x"}, InputTypeError, "alpha='x' must be a number"),
+        ({"distances": "lse"}, InputError, "distances='lse' is not known. Did you mean 'les'"),
+        ({"distances": []}, InputError, "must name instruments"),
+        ({"distances": ["ks", "ks"]}, InputError, "each once"),
+        ({"horizon": 0}, InputError, "horizon=0 must be at least 1"),
+        ({"block_size": 3}, InputError, "block_size=3 must be at least 4"),
+        ({"gamma": "auto"}, InputError, "gamma='auto' would choose another γ"),
+        ({"gamm": 1}, OptionError, "no option 'gamm'"),
+        ({"distances": "ks", "gamma": 1e-6}, OptionError, "no option 'gamma' without 'les'"),
+        ({"n_eigenvalues": 99}, InputError, "n_eigenvalues=99 needs blocks of at least 99"),
+        ({"rng": "x"}, InputTypeError, "rng='x'"),
+    ],
+)
+def test_bad_arguments(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ua.DriftMonitor(normal(600), **arguments)
+
+
+def test_bad_references():
+    with pytest.raises(InputTypeError, match="one Signature, which has no rows"):
+        ua.DriftMonitor(ua.signature(normal(100)))
+    with pytest.raises(InputTypeError, match="both data and signatures"):
+        ua.DriftMonitor([ua.signature(normal(100)), normal(100)])
+    with pytest.raises(InputError, match="NaN"):
+        ua.DriftMonitor(np.full((300, 3), np.nan))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.float32])
+def test_other_types_of_numbers(dtype):
+    monitor = ua.DriftMonitor((10 * normal(600)).astype(dtype))
+    assert not monitor.check((10 * normal(200, 1)).astype(dtype)).is_drift
+    assert monitor.check((10 * normal(200, 1) + 9).astype(dtype)).is_drift
+
+
+def test_a_constant_column_that_moves_is_seen():
+    rows, batch = normal(600), normal(200, 1)
+    rows[:, 1] = batch[:, 1] = 5.0
+    monitor = ua.DriftMonitor(rows)
+    assert not monitor.read(batch).is_drift
+    batch[:, 1] = 5.0001
+    assert list(monitor.read(batch).moved) == ["column 1"]
+
+
+def test_sparse_rows():
+    from scipy import sparse
+
+    rows = np.where(normal(600) > 1, normal(600), 0)
+    batch = np.where(normal(200, 1) > 1, normal(200, 1), 0)
+    monitor = ua.DriftMonitor(sparse.csr_array(rows))
+    assert not monitor.check(sparse.csr_array(batch)).is_drift
+    assert monitor.check(sparse.csr_array(batch + (batch > 0))).is_drift
+
+
+def test_distances_between_rows_are_checked_by_les():
+    from scipy.spatial.distance import cdist
+
+    def matrix(x):
+        return ua.Dataset(cdist(x, x), kind="distances")
+
+    monitor = ua.DriftMonitor(matrix(normal(450)), alpha=0.05)
+    assert monitor.distances == ("les",)
+    assert not monitor.check(matrix(normal(120, 1))).is_drift
+    assert monitor.check(matrix(normal(120, 1, d=9))).is_drift
+    with pytest.raises(InputError, match="has no columns"):
+        ua.DriftMonitor(matrix(normal(300)), distances="ks")
