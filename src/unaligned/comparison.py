@@ -54,7 +54,7 @@ def signature(
     Parameters
     ----------
     data
-        Array-like with samples in rows, a path, or a `Dataset`.
+        Array-like with samples in rows, AnnData, a path, or a `Dataset`.
     n_eigenvalues
         K; None means min(200, N).
     gamma
@@ -77,7 +77,7 @@ def signature(
     **options
         `sketch_size`, `kernel` (`"gaussian"` or `"laplacian"`), `bandwidth`,
         `bandwidth_factor`, `metric`, `n_neighbors`, `robust`, `memory_limit`, `preprocess`,
-        `nan_policy`.
+        `nan_policy`; for AnnData `use_rep`, `layer`, `var_names`, `mask_obs` as in `load`.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def distance(
     Parameters
     ----------
     a, b
-        Array-like, a path, a `Dataset`, or a `Signature`.
+        Array-like, AnnData, a path, a `Dataset`, or a `Signature`.
     distance
         A name (see `unaligned distances`), or a callable of two arrays.
     rng
@@ -178,7 +178,8 @@ def compare(
     Parameters
     ----------
     datasets
-        A dict of name -> data, or a list; each anything that `distance` takes.
+        A dict of name -> data, or a list; each anything that `distance` takes. With `group_by`,
+        an AnnData object or a file.
     references
         A second collection; the result is then rectangular, datasets × references.
     distance
@@ -210,7 +211,9 @@ def compare(
         Also test every pair (see `permutation_test`): the result's `inference` then has p-values,
         intervals and distances corrected for noise and size, and the noise floor of each dataset.
     **options
-        Options of the distance; `preprocess` and `nan_policy` for all datasets.
+        Options of the distance; `preprocess` and `nan_policy` for all datasets; for AnnData
+        `group_by` (also `groupby`), a column of `obs` whose values are the datasets, and
+        `use_rep` (also `obsm_key`), `layer`, `var_names`, `mask_obs` as in `load`.
 
     Examples
     --------

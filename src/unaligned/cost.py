@@ -14,7 +14,9 @@ from .data.dataset import Dataset
 from .defaults import GAMMA
 from .engine import one_blas
 from .errors import InputTypeError, collected
-from .inputs import DataLike, collection, data_options
+from .inputs import READING, DataLike, collection, data_options
+from .io.anndata import is_anndata
+from .io.base import with_our_names
 from .spectra import pipeline
 from .spectra.cost_model import CostModel
 from .spectra.signature import Signature
@@ -87,11 +89,13 @@ def estimate(
         "preprocess",
         "nan_policy",
         "subsample",
+        *READING,
     )
+    options = with_our_names(options)
     _check.known_options("estimate()", options, known)
     size = _check.optional_int("subsample", options.pop("subsample", None))
     items: list[Any] = [data]
-    if _is_collection(data):
+    if _is_collection(data) or options.get("group_by") is not None:
         named = collection("data", data, data_options(options))
         items = [item for item in named.values() if isinstance(item, Dataset)]
         if not items:
@@ -123,7 +127,8 @@ def _is_collection(data: Any) -> bool:
     if not isinstance(data, (list, tuple)) or not data:
         return isinstance(data, Mapping)
     first = data[0]
-    return isinstance(first, (Dataset, Signature)) or _check.is_path(first) or np.ndim(first) == 2
+    known = isinstance(first, (Dataset, Signature)) or _check.is_path(first) or is_anndata(first)
+    return known or np.ndim(first) == 2
 
 
 def _of_all(datasets: Sequence[Dataset], settings: pipeline.SignatureSettings) -> Estimate:

@@ -25,15 +25,21 @@ from .errors import (
     counted,
     warn,
 )
-from .io.load import load
+from .io.anndata import is_anndata
+from .io.base import with_our_names
+from .io.load import load, load_all
 from .io.registry import name_of, names_of
 from .metrics.base import Distance, SpectralDistance, feature_mismatch
 from .result import Comparison
+from .rows.files import reject_anndata
 from .rows.transforms import JoinedRows, fit_steps
 from .spectra.decay import GAMMA_RULES
 from .spectra.signature import Signature
 
 DataLike: TypeAlias = Any
+
+# Options of reading AnnData, in memory or in a file.
+READING = ("group_by", "use_rep", "layer", "var_names", "mask_obs")
 
 # Sizes beyond this ratio bias LES where K is beyond a quarter of the smaller N; beyond the larger
 # ratio at any K (benchmarks/bench_sizes.py: 3 to 5 times the noise at K = N/4 and 4 N rows).
@@ -52,7 +58,9 @@ def collection(
 ) -> dict[str, Dataset | Signature]:
     """Return a dict of unique name -> Dataset or Signature."""
     named: dict[str, Dataset | Signature] = {}
-    items = _named_items(argument, data)
+    items = _named_items(argument, data, data_options)
+    if data_options.get("group_by") is not None:  # they are read
+        data_options = _without_reading(data_options)
     for name, value in items:
         if name is None:
             raise InputTypeError(f"{argument}: the name None must be text, or a number or date.")
@@ -67,8 +75,24 @@ def collection(
     return named
 
 
-def _named_items(argument: str, data: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of name and data; items of a list without a name are numbered."""
+def _named_items(
+    argument: str, data: Any, data_options: Mapping[str, Any]
+) -> list[tuple[Any, Any]]:
+    """Return pairs of name and data; items of a list without a name are numbered.
+
+    With `group_by`, files and AnnData are split into their groups.
+    """
+    group_by = data_options.get("group_by")
+    if not is_anndata(data):
+        reject_anndata(data, argument)  # MuData
+    elif group_by is None:
+        columns = ", ".join(map(repr, list(data.obs.columns)[:20])) or "none"
+        raise InputError(
+            f"{argument} is one AnnData object, {data.n_obs} × {data.n_vars}. Give group_by, a "
+            f"column of obs whose values are the datasets ({columns}), or a list of AnnData."
+        )
+    if group_by is not None and (is_anndata(data) or is_path(data)):
+        return list(_groups(data, data_options).items())
     if isinstance(data, Mapping):
         items = list(data.items())
     elif (
@@ -77,7 +101,7 @@ def _named_items(argument: str, data: Any) -> list[tuple[Any, Any]]:
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
             f"{_check.shape_of(data)}. For two datasets write [a, b], for those of a file "
-            "load_all(path)."
+            "load_all(path), for groups of its rows group_by=column."
         )
     else:
         given = list(data)
@@ -89,36 +113,65 @@ def _named_items(argument: str, data: Any) -> list[tuple[Any, Any]]:
         ]
     if not items:
         raise InputError(f"{argument} is empty. Give at least one dataset.")
-    return items
+    if group_by is None:
+        return items
+    groups = [(name, _groups(value, data_options)) for name, value in items]
+    return [(f"{name}:{own}", found) for name, each in groups for own, found in each.items()]
+
+
+def _groups(data: DataLike, data_options: Mapping[str, Any]) -> dict[str, Dataset]:
+    """Return the groups of the rows of a file or AnnData, by label."""
+    if not (is_anndata(data) or is_path(data)):
+        raise InputError(
+            f"group_by={data_options['group_by']!r} needs AnnData or a file, not "
+            f"{_check.shape_of(data)}. Pass a dict of name -> rows."
+        )
+    given = {name: value for name, value in data_options.items() if value is not None}
+    found = load_all(data, **given)
+    own = "" if is_anndata(data) else f"{name_of(data)}:"
+    return {name.removeprefix(own): dataset for name, dataset in found.items()}
 
 
 def as_dataset(
     data: DataLike, name: str | None, data_options: dict[str, Any]
 ) -> Dataset | Signature:
     """Return data as a Dataset of this name; a Signature without a name gets it."""
+    given = {key: value for key, value in data_options.items() if value is not None}
+    if is_path(data) or is_anndata(data):
+        return load(data, name=name, **given)
+    for option in filter(given.__contains__, READING):
+        raise InputError(
+            f"{option} needs AnnData or its file; {name or 'the data'} is a "
+            f"{_check.shape_of(data)}. Leave {option} out."
+        )
     if isinstance(data, Signature):
         return replace(data, name=data.name or name)
     if isinstance(data, Dataset):
-        steps = data_options["preprocess"]
+        steps = given.get("preprocess")
         if steps and data.preprocess and unfitted(steps) != unfitted(data.preprocess):
             raise InputError(
                 f"{data.label} has its own preprocessing {list(data.preprocess)}; "
                 "leave out preprocess=, or build the Dataset without it."
             )
-        return data.with_options(name=name, **data_options)
-    given = {key: value for key, value in data_options.items() if value is not None}
-    if is_path(data):
-        return load(data, name=name, **given)
+        return data.with_options(name=name, **given)
     return Dataset(data, name=name, **given)
 
 
 def data_options(options: dict[str, Any]) -> dict[str, Any]:
     """Remove from `options` those of the datasets, and return them."""
+    renamed = with_our_names(options)
+    options.clear()
+    options.update(renamed)
     steps = options.pop("preprocess", None)
     return {
         "preprocess": None if steps is None else parse_steps(steps),
         "nan_policy": options.pop("nan_policy", None),
+        **{name: options.pop(name) for name in READING if name in options},
     }
+
+
+def _without_reading(data_options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data_options.items() if name not in READING}
 
 
 def shared_options(
@@ -128,7 +181,7 @@ def shared_options(
 ) -> dict[str, Any]:
     """Return the options of the datasets; where none was given, what all datasets came with."""
     datasets = [d for d in (*rows.values(), *(columns or {}).values()) if isinstance(d, Dataset)]
-    found = dict(given)
+    found = {name: v for name, v in given.items() if name not in ("group_by", "mask_obs")}
     for name, default in (("preprocess", ()), ("nan_policy", "raise")):
         own = {getattr(dataset, name) for dataset in datasets}
         if len(own) == 1 and own != {default}:
@@ -371,6 +424,8 @@ def prepare_additions(
     preparation = dict(old.preparation)
     size, least = preparation.pop("subsample", None), preparation.pop("min_samples", None)
     preparation.pop("fit_on", None)
+    if not any(is_anndata(data) or is_path(data) for data in datasets.values()):
+        preparation = _without_reading(preparation)
     if old._steps:
         preparation["preprocess"] = old._steps
     elif preparation.get("preprocess") is None and signatures:

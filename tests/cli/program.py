@@ -35,8 +35,21 @@ def write_files(folder):
     values = rng.normal(size=(150, 3)) * (1 + days)[:, None]
     table = np.column_stack([days, values.round(5)])
     np.savetxt(folder / "table.csv", table, delimiter=",", header="day,x,y,z", comments="")
+    _write_h5ad(folder / "cells.h5ad", days, values)
     halves = np.column_stack([np.arange(300) % 2, rng.normal(size=(300, 3)).round(5)])
     np.savetxt(folder / "halves.csv", halves, delimiter=",", header="half,x,y,z", comments="")
+
+
+def _write_h5ad(path, days, values):
+    """Write cells by day as AnnData stores them, without importing it, which takes a second."""
+    try:
+        import h5py
+    except ImportError:
+        return
+    with h5py.File(path, "w") as file:
+        file["X"], file["layers/scaled"], file["obsm/X_pca"] = values, 2 * values, values[:, :2]
+        file["obs/day"], file["var/_index"] = days, ["CD4", "CD8", "CD19"]
+        file["var/marker"] = [True, False, True]
 
 
 def run(command):

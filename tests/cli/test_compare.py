@@ -401,3 +401,38 @@ def test_info_of_many_rows_uses_a_sample(files):
     shown = parsed("info long.npy -K 20")[0]
     assert shown["n_samples"] == 2500
     assert shown["problem"] is None
+
+
+class TestAnnData:
+    @pytest.fixture(autouse=True)
+    def _with_h5py(self):
+        pytest.importorskip("h5py")
+
+    @pytest.mark.parametrize(
+        ("flags", "options"),
+        [
+            ("", {}),
+            ("--use-rep X_pca", {"use_rep": "X_pca"}),
+            ("--layer scaled", {"layer": "scaled"}),
+            ("--var-names CD19,CD4", {"var_names": ["CD19", "CD4"]}),
+            ("--var-names genes.txt", {"var_names": ["CD19", "CD4"]}),
+            ("--var-names marker", {"var_names": "marker"}),
+        ],
+    )
+    def test_shell_and_python_have_the_same_words(self, flags, options, files):
+        (files / "genes.txt").write_text("CD19\n\nCD4\n")
+        found = parsed(f"compare cells.h5ad --group-by day --distance edistance {flags}")
+        expected = ua.compare("cells.h5ad", group_by="day", distance="edistance", **options)
+        assert found["names"] == ["0", "1", "2"]
+        assert np.array_equal(found["results"]["edistance"]["distances"], expected.distances)
+
+    def test_wrong_names_are_answered_with_those_there_are(self, files):
+        message = fails("compare cells.h5ad --group-by day --use-rep X_umap")
+        assert "--use-rep 'X_umap' is not in obsm. There: 'X_pca'" in message
+        (files / "genes.txt").write_text("\n \n")
+        message = fails("compare cells.h5ad --group-by day --var-names genes.txt")
+        assert "contains only blank lines" in message
+        message = fails("compare cells.h5ad --group-by day --var-names CD4,CD44")
+        assert "1 of 2 names are not columns of X: 'CD44'" in message
+        message = fails("compare table.csv --group-by day --use-rep X_pca")
+        assert "read as CSV" in message

@@ -119,10 +119,10 @@ def test_fingerprint_of_sparse_values_does_not_depend_on_storage():
     assert np.array_equal(messy.data, before), "the caller's matrix is unchanged"
 
 
-def fake_anndata():
-    module = types.ModuleType("anndata")
-    module.AnnData = type("AnnData", (), {"__module__": "anndata._core.anndata"})
-    return module.AnnData()
+def fake_mudata():
+    module = types.ModuleType("mudata")
+    module.MuData = type("MuData", (), {"__module__": "mudata._core.mudata"})
+    return module.MuData()
 
 
 UNREADABLE = {
@@ -165,7 +165,7 @@ UNREADABLE = {
         InputTypeError,
         r"9 columns without numbers: 't0', 't1', 't2', 't3', 't4', …",
     ),
-    "AnnData": (fake_anndata(), InputTypeError, r"AnnData.*Choose one: adata.X"),
+    "MuData": (fake_mudata(), InputTypeError, r"MuData.*Choose one: mdata.mod"),
     "NaN": ([[1.0, 2.0], [np.nan, 3.0]], InputError, r"1 of 2 rows \(first in row 1\).*'omit'"),
     "infinity": ([[np.inf], [3.0]], InputError, r"NaN or infinite values in 1 of 2 rows"),
     "sparse NaN": (sparse.csr_array([[0.0, 1.0], [np.nan, 0.0]]), InputError, r"first in row 1"),

@@ -218,7 +218,7 @@ def test_unusable_labels_raise(tmp_path):
     path = write(tmp_path, "b.npz", samples.npz(x=POINTS, two=np.zeros(5)))
     with pytest.raises(FileError, match=r"has 5 labels, and no array has as many rows"):
         ua.load_all(path, group_by="two")
-    with pytest.raises(InputError, match=r"Use load_all\(\) with group_by"):
+    with pytest.raises(InputError, match=r"or load_all\(\) with group_by"):
         ua.load(path, group_by="two")
     with pytest.raises(InputError, match=r"cannot be combined with transpose=True"):
         ua.load_all(path, group_by="two", transpose=True)

@@ -182,3 +182,41 @@ def test_too_few_names_warn_and_values_are_read(tmp_path):
         assert ua.load(path).feature_names is None
     with pytest.warns(DataWarning, match=r"1 name for 2 columns. The columns stay without"):
         assert ua.Dataset.from_source(path).feature_names is None
+
+
+class TestWhatAnndataDoesNot:
+    """Why files are not read by AnnData itself: each test fails with `anndata.read_h5ad`."""
+
+    @pytest.fixture
+    def path(self, tmp_path):
+        annotated(pd.DataFrame(COUNTS)).write_h5ad(tmp_path / "cells.h5ad")
+        return tmp_path / "cells.h5ad"
+
+    def test_matrix_in_another_file_is_not_opened(self, path, tmp_path):
+        annotated(pd.DataFrame(POINTS)).write_h5ad(tmp_path / "private.h5ad")
+        with h5py.File(path, "a") as file:
+            del file["X"]
+            file["X"] = h5py.ExternalLink("private.h5ad", "/X")
+        with pytest.raises(FileError, match="neither X nor layers"):
+            ua.load(path)
+        np.testing.assert_array_equal(pytest.importorskip("anndata").read_h5ad(path).X, POINTS)
+
+    def test_indices_outside_of_a_sparse_matrix_raise(self, path, tmp_path):
+        cells = annotated(pd.DataFrame(COUNTS))
+        cells.X = sparse.csr_matrix(cells.X)
+        cells.write_h5ad(tmp_path / "sparse.h5ad")
+        with h5py.File(tmp_path / "sparse.h5ad", "a") as file:
+            file["X/indices"][0] = 99
+        with pytest.raises(FileError, match="indices outside of its shape"):
+            ua.load(tmp_path / "sparse.h5ad")
+        # AnnData returns the matrix, and its product would write outside of its memory.
+        read = pytest.importorskip("anndata").read_h5ad(tmp_path / "sparse.h5ad")
+        assert read.X.indices.max() == 99
+
+    def test_unknown_entry_of_uns_does_not_matter(self, path):
+        with h5py.File(path, "a") as file:
+            entry = file.require_group("uns").create_group("new")
+            entry.attrs.update({"encoding-type": "of the future", "encoding-version": "9"})
+        np.testing.assert_array_equal(ua.load(path).values, COUNTS)
+        with pytest.raises(Exception, match="No read method"):
+            pytest.importorskip("anndata").read_h5ad(path)

@@ -164,6 +164,7 @@ def _complete(incomplete: str) -> list[str]:
     "unaligned compare cells.npy model.npy digits.csv",
     "unaligned compare table.csv --group-by day --out distances.csv --plot heat.png",
     "unaligned compare table.csv --group-by day --report report.html --tag day=0,1,2",
+    "unaligned compare cells.h5ad --group-by day --use-rep X_pca",
     "unaligned compare new.npy --against cells.npy model.npy",
     "unaligned compare cells.npy model.npy --distance les --distance imd",
     "unaligned compare cells.npy model.npy --preprocess standardize,pca:2 -K 50 --json",

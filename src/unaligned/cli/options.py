@@ -120,6 +120,12 @@ class FileOptions:
         str | None, _file("Column or label array. Each of its values becomes a dataset.")
     ] = None
     columns: Annotated[str | None, _file("Columns to read from a table: `x,y,z`.")] = None
+    use_rep: Annotated[str | None, _file("AnnData: an embedding in `obsm`: `X_pca`.")] = None
+    layer: Annotated[str | None, _file("AnnData: a layer in place of `X`.")] = None
+    var_names: Annotated[
+        str | None,
+        _file("AnnData: genes `a,b,c`, a file with one per line, or a column of `var`."),
+    ] = None
     header: Annotated[
         bool | None, _file("Whether the first line of a text table is a header.", "detect")
     ] = None
@@ -180,6 +186,7 @@ class FileOptions:
         given = {
             **asdict(self),
             "columns": columns and tuple(int(c) if c.isdigit() else c for c in columns),
+            "var_names": self.var_names and _gene_names(self.var_names),
             "preprocess": words(self.preprocess),
             "resize": self.resize and _image_size(self.resize),
         }
@@ -188,6 +195,20 @@ class FileOptions:
             for name, value in given.items()
             if value is not None and (value is not False or name == "header")
         }
+
+
+def _gene_names(text: str) -> str | list[str]:
+    """Return the names in a list or a file of lines; one word is a column of var."""
+    if not os.path.isfile(text):
+        return words(text) or [] if "," in text else text
+    try:
+        lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise FileError(f"--var-names {text!r} cannot be read as lines of text.") from error
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise FileError(f"--var-names {text!r} contains only blank lines.")
+    return names
 
 
 def _image_size(text: str) -> tuple[int, int]:

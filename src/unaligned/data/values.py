@@ -216,6 +216,7 @@ _BY_MODULE = {
     "pyarrow": _from_arrow,
     "torch": _from_torch,
     "anndata": _from_anndata,
+    "mudata": _from_anndata,
     "networkx": _from_networkx,
     "h5py": _from_stored,
     "zarr": _from_stored,

@@ -1,5 +1,6 @@
-"""AnnData's layout in HDF5 or Zarr: matrices (dense or sparse) and the columns of `obs`."""
+"""AnnData objects, and their layout in HDF5 or Zarr: matrices and the columns of `obs`."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -7,13 +8,138 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from .. import _check
-from ..errors import FileError
+from ..data.values import to_values
+from ..errors import DataWarning, FileError, InputError, warn
 from ..rows.files import StoredRows, StoredSparse
+from ..rows.source import RowSource
 from .base import Contents, Item, Tree, text_of
 
 _SPARSE = ("data", "indices", "indptr")
+# Sums of a cell above this are library sizes; whole numbers of other origin (cell counts, scores)
+# are mostly smaller. Rows looked at: enough to tell, few enough to read.
+_LIBRARY_SIZE, _ROWS_LOOKED_AT = 100, 200
+
+
+def is_anndata(data: object) -> bool:
+    """Return whether this is an AnnData object, a view of one included."""
+    return any(
+        base.__name__ == "AnnData" and base.__module__.partition(".")[0] == "anndata"
+        for base in type(data).__mro__
+    )
+
+
+def object_contents(adata: Any) -> Contents:
+    """Return the matrices of an AnnData object, which stay unread where it is backed."""
+    matrices = {"X": adata.X, "raw/X": None if adata.raw is None else adata.raw.X}
+    for group in ("layers", "obsm", "obsp"):
+        matrices |= {f"{group}/{key}": value for key, value in getattr(adata, group).items()}
+    items = {
+        key: _object_item(adata, key, matrix)
+        for key, matrix in matrices.items()
+        if matrix is not None
+    }
+    tables = {"obs": adata.obs, "var": adata.var}
+    labels, features = (partial(_object_column, table, tables[table]) for table in tables)
+    return Contents(items, labels, "X" if "X" in items else None, features)
+
+
+def _object_item(adata: Any, key: str, matrix: Any) -> Item:
+    group = key.partition("/")[0]
+    names = {"X": adata.var_names, "layers": adata.var_names}.get(group)
+    if group == "raw":
+        names = adata.raw.var_names
+    elif group == "obsm":
+        names = getattr(matrix, "columns", None)  # of a table
+    dtype = getattr(matrix, "dtype", np.dtype(np.float64))
+    return Item(
+        tuple(map(int, matrix.shape)),
+        str(dtype),
+        lambda: to_values(matrix, key),
+        columns=None if names is None else lambda: list(names),
+        rows=lambda: list(adata.obs_names),
+    )
+
+
+def _object_column(table: str, frame: Any, name: str) -> npt.NDArray[Any]:
+    require_column(table, name, list(map(str, frame.columns)))
+    column = frame[name]
+    return np.asarray(column.to_numpy(dtype=object) if hasattr(column, "array") else column)
+
+
+def warn_of_counts(values: Any, key: str) -> None:
+    """Warn if a matrix of cells looks like raw counts: whole numbers, large sums of rows."""
+    if key != "X" and not key.startswith("layers/"):
+        return
+    n_rows = min(_ROWS_LOOKED_AT, values.shape[0])
+    if isinstance(values, RowSource):
+        some = values.take(np.arange(n_rows))
+    else:
+        some = values[:n_rows]
+        some = some.toarray() if sparse.issparse(some) else np.asarray(some)
+    if some.dtype.kind == "f" and not np.array_equal(some, np.floor(some)):
+        return
+    sizes = some.sum(axis=1, dtype=np.float64)
+    if some.min() >= 0 and np.median(sizes) > _LIBRARY_SIZE and np.ptp(sizes) > 0:
+        warn(
+            f"{key} looks like raw counts (whole numbers, large sums of cells): a few large "
+            "cells dominate distances. Pass preprocess=['normalize_total', 'log1p', 'pca:50'], "
+            "or use_rep='X_pca' for an embedding.",
+            DataWarning,
+        )
+
+
+def rows_kept(
+    contents: Contents, item: Item, given: str | tuple[bool, ...] | None
+) -> npt.NDArray[np.bool_] | None:
+    """Return the rows that `mask_obs` keeps; None for all."""
+    if given is None:
+        return None
+    found = contents.labels(given) if isinstance(given, str) else np.array(given)
+    label = repr(given) if isinstance(given, str) else f"a list of {found.size}"
+    if found.shape != item.shape[:1] or not all(
+        isinstance(value, bool) for value in found.tolist()
+    ):
+        raise InputError(
+            f"mask_obs={label} must be True or False for each of the {item.shape[0]} rows."
+        )
+    mask = found.astype(bool)
+    if not mask.any():
+        raise InputError(f"mask_obs={label} keeps no row.")
+    return np.asarray(mask)
+
+
+def columns_kept(
+    contents: Contents, key: str, item: Item, wanted: str | tuple[str, ...]
+) -> npt.NDArray[np.intp]:
+    """Return the positions of the columns that `var_names` names."""
+    if item.columns is None:
+        raise InputError(f"var_names needs columns with names; those of {key} have none.")
+    if isinstance(wanted, str):
+        kept = contents.features(wanted)
+        if kept.shape != item.shape[1:] or not all(isinstance(v, bool) for v in kept.tolist()):
+            raise InputError(
+                f"var_names={wanted!r} must be a column of var with True or False for each of the "
+                f"{item.shape[1]} columns of {key}, or a list of names."
+            )
+        positions = np.flatnonzero(kept.astype(bool))
+    else:
+        names = item.columns()
+        known = {text_of(name): i for i, name in enumerate([] if names is None else names)}
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            shown = ", ".join(map(repr, missing[:3])) + (", …" if len(missing) > 3 else "")
+            near = _check.did_you_mean(missing[0], known)
+            raise InputError(
+                f"var_names: {len(missing)} of {len(wanted)} names are not columns of {key}: "
+                f"{shown}.{near}"
+            )
+        positions = np.array([known[name] for name in wanted], dtype=np.intp)
+    if not positions.size:
+        raise InputError(f"var_names={wanted!r} keeps no column.")
+    return positions
 
 
 def contents(tree: Tree) -> Contents:
@@ -32,7 +158,8 @@ def contents(tree: Tree) -> Contents:
         table = {"X": "var", "layers": "var", "raw": "raw/var"}.get(key.partition("/")[0])
         columns = item.columns if table is None else partial(_index, tree, table)
         items[key] = replace(item, columns=columns, rows=partial(_index, tree, "obs"))
-    return Contents(items, partial(_labels, tree), "X" if "X" in items else None)
+    default = "X" if "X" in items else None
+    return Contents(items, partial(_named, tree, "obs"), default, partial(_named, tree, "var"))
 
 
 def _is_matrix(key: str) -> bool:
@@ -108,15 +235,21 @@ def _require_pointers(tree: Tree, key: str, shape: tuple[int, int], n_slices: in
         raise FileError(f"The sparse matrix {key!r} is damaged: {reason}.")
 
 
-def _labels(tree: Tree, name: str) -> npt.NDArray[Any]:
-    """Return a column of obs."""
-    columns = [column for column in _columns(tree, "obs") if column != "_index"]
+def _named(tree: Tree, table: str, name: str) -> npt.NDArray[Any]:
+    """Return a column of obs or var."""
+    columns = [column for column in _columns(tree, table) if column != "_index"]
+    require_column(table, name, columns)
+    return _column(tree, table, name)
+
+
+def require_column(table: str, name: str, columns: Sequence[str]) -> None:
+    """Raise unless obs or var has this column."""
     if name not in columns:
+        shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
         raise FileError(
-            f"group_by={name!r} is not a column of obs.{_check.did_you_mean(name, columns)} "
-            f"Columns: {', '.join(map(repr, columns)) or 'none'}."
+            f"{name!r} is not a column of {table}.{_check.did_you_mean(name, columns)} "
+            f"Columns: {shown or 'none'}."
         )
-    return _column(tree, "obs", name)
 
 
 def _column(tree: Tree, table: str, name: str) -> npt.NDArray[Any]:

@@ -36,10 +36,17 @@ class ReadOptions:
     lazy: bool | None = None  # read rows by blocks; None does so above 256 MiB
     max_bytes: int | None = None  # of memory; None is half of what is available
     group_by: str | None = None
+    use_rep: str | None = None  # of AnnData: the entry of obsm, or "X"
+    layer: str | None = None  # of AnnData
+    var_names: str | tuple[str, ...] | None = None  # of AnnData, or a column of var with booleans
+    mask_obs: str | tuple[bool, ...] | None = None  # of AnnData: a column of obs, or its values
 
     def __post_init__(self) -> None:
+        self._check_annotation()
         for name in ("drop_non_numeric", "transpose", "flatten"):
             _check.flag(name, getattr(self, name))
+        if self.transpose and (self.var_names or self.mask_obs):
+            raise InputError("var_names and mask_obs cannot be combined with transpose=True.")
         for name in ("header", "lazy"):
             if getattr(self, name) is not None:
                 _check.flag(name, getattr(self, name))
@@ -61,6 +68,44 @@ class ReadOptions:
                 raise InputError(f"resize={self.resize!r} must be (width, height) in pixels.")
             checked = tuple(_check.positive_int("resize", side) for side in sides)
             object.__setattr__(self, "resize", checked)
+
+    def _check_annotation(self) -> None:
+        """Check the options of AnnData, and turn lists and arrays into tuples."""
+        for name in ("use_rep", "layer"):
+            if not isinstance(getattr(self, name), str | None):
+                raise InputError(f"{name}={getattr(self, name)!r} must be a name.")
+        if self.use_rep is not None and self.layer is not None:
+            raise InputError(
+                f"use_rep={self.use_rep!r} and layer={self.layer!r} are two matrices. Give one."
+            )
+        for name, kind in (("var_names", str), ("mask_obs", bool)):
+            given = getattr(self, name)
+            if given is None or isinstance(given, str):
+                continue
+            found = tuple(np.asarray(given).tolist()) if np.ndim(given) == 1 else ()
+            if not found or not all(isinstance(value, kind) for value in found):
+                what = {"var_names": "names of genes", "mask_obs": "True or False for each cell"}
+                raise InputError(f"{name} must be a column, or a list: {what[name]}.")
+            object.__setattr__(self, name, found)
+
+    @property
+    def key(self) -> str | None:
+        """The matrix of AnnData that `use_rep` or `layer` names."""
+        if self.layer is not None:
+            return f"layers/{self.layer}"
+        return self.use_rep if self.use_rep in (None, "X") else f"obsm/{self.use_rep}"
+
+
+# Names of the same options in pertpy and scanpy.
+_SYNONYMS = {"groupby": "group_by", "obsm_key": "use_rep", "layer_key": "layer"}
+
+
+def with_our_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of reading with `groupby` as `group_by` and `obsm_key` as `use_rep`."""
+    for theirs, ours in _SYNONYMS.items():
+        if theirs in options and ours in options:
+            raise InputError(f"{theirs} is another name of {ours}. Give one of them.")
+    return {_SYNONYMS.get(name, name): value for name, value in options.items()}
 
 
 @dataclass(frozen=True)
@@ -124,6 +169,10 @@ def _no_labels(name: str) -> npt.NDArray[Any]:
     raise FileError(f"group_by={name!r}: this format has no labels to group rows by.")
 
 
+def _no_features(name: str) -> npt.NDArray[Any]:
+    raise FileError(f"var_names={name!r}: only AnnData has columns that describe features.")
+
+
 @dataclass(frozen=True)
 class Contents:
     """The arrays of a file by key ("" in a file of one array), and its labels."""
@@ -131,6 +180,12 @@ class Contents:
     items: Mapping[str, Item]
     labels: Callable[[str], npt.NDArray[Any]] = _no_labels
     default: str | None = None
+    features: Callable[[str], npt.NDArray[Any]] = _no_features  # a column of var
+
+    @property
+    def is_annotated(self) -> bool:
+        """Whether these are the matrices of AnnData."""
+        return self.features is not _no_features
 
     @staticmethod
     def single(

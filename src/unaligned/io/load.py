@@ -16,14 +16,25 @@ import numpy.typing as npt
 
 from .. import _check
 from ..data.dataset import Dataset
-from ..data.facts import column_names
+from ..data.facts import Names, chosen_names, column_names
 from ..data.values import to_values
 from ..engine.memory import available_memory
 from ..errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
 from ..rows.files import reading
 from ..rows.source import RowSource, require_rows
-from ..rows.transforms import choose_rows
-from .base import Contents, Item, ReadOptions, Request, disk_size, listing, natural_key, text_of
+from ..rows.transforms import choose_columns, choose_rows
+from .anndata import columns_kept, is_anndata, object_contents, rows_kept, warn_of_counts
+from .base import (
+    Contents,
+    Item,
+    ReadOptions,
+    Request,
+    disk_size,
+    listing,
+    natural_key,
+    text_of,
+    with_our_names,
+)
 from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
 
 # The name of a group of rows, which rows (None: all of them), and its metadata.
@@ -31,16 +42,16 @@ _Group: TypeAlias = tuple[str | None, npt.NDArray[np.bool_] | None, dict[str, An
 
 
 def load(
-    path: PathLike, *, name: str | None = None, kind: str = "points", **options: Any
+    path: PathLike | Any, *, name: str | None = None, kind: str = "points", **options: Any
 ) -> Dataset:
-    r"""Return the dataset in a file, or in the part of it named after a colon.
+    r"""Return the dataset in a file, in the part of it named after a colon, or in an AnnData.
 
     Parameters
     ----------
     path
         Such as `cells.npy`, `cells.npz:counts`, `cells.h5ad:obsm/X_pca`, or a folder of images.
         The guide to files lists the formats, and those that name their columns
-        (`Dataset.feature_names`).
+        (`Dataset.feature_names`). Or an AnnData object, a view or a backed one included.
     name
         The dataset's name in results; None takes the file's name.
     kind
@@ -48,7 +59,9 @@ def load(
     **options
         `columns`, `header`, `drop_non_numeric`, `transpose`, `flatten`, `resize`, `lazy`,
         `max_bytes` (see the guide to files); `preprocess`, `nan_policy`, `metadata` as for
-        `Dataset`.
+        `Dataset`. Of AnnData, in memory or in a file: `use_rep` (an entry of `obsm`) or `layer`,
+        by default `X`; `var_names`, a list of genes or a column of `var` with booleans, such as
+        `"highly_variable"`; `mask_obs`, booleans or a column of `obs` with them.
 
     Examples
     --------
@@ -59,28 +72,31 @@ def load(
     ...     load(path)
     Dataset('cells', points, 2 × 2)
     """
-    if "group_by" in options:
-        raise InputError("load() returns one dataset. Use load_all() with group_by.")
+    if not options.keys().isdisjoint(("group_by", "groupby")):
+        raise InputError("load() returns one dataset. Use compare() or load_all() with group_by.")
     settings, rest = _split("load()", options)
-    place = locate(path)
-    with _opened(place.path, settings) as (request, contents):
-        key, item = contents.select(place.key)
-        values, names = _values(request, item), _feature_names(request, item)
-        rest["metadata"] = _metadata(request, key, rest.get("metadata") or {})
-        own_name = joined(stem(place.path), None if place.key is None else key)
-        return Dataset(values, name=name or own_name, kind=kind, feature_names=names, **rest)
+    place = None if is_anndata(path) else locate(path)
+    with _opened(path, place, settings) as (request, contents):
+        key, item = _selected(contents, place, settings)
+        values, names = _table(request, contents, key, item, quiet=bool(rest.get("preprocess")))
+        mask = rows_kept(contents, item, settings.mask_obs)
+        values = values if mask is None else choose_rows(values, mask)
+        rest["metadata"] = _metadata(place, key, rest.get("metadata") or {})
+        if place is not None:
+            name = name or joined(stem(place.path), None if place.key is None else key)
+        return Dataset(values, name=name, kind=kind, feature_names=names, **rest)
 
 
 def load_all(
-    path: PathLike, group_by: str | None = None, *, kind: str = "points", **options: Any
+    path: PathLike | Any, group_by: str | None = None, *, kind: str = "points", **options: Any
 ) -> dict[str, Dataset]:
-    r"""Return every dataset in a file or a folder by name, or one for each group of rows.
+    r"""Return every dataset in a file, a folder or an AnnData, or one for each group of rows.
 
     Parameters
     ----------
     path
         A file: each two-dimensional array of numbers in it, or the part named after a colon. A
-        folder: each file in it (and each folder of images).
+        folder: each file in it (and each folder of images). An AnnData object: one matrix of it.
     group_by
         A column of a table, of `obs` in a `.h5ad`, or a label array beside the values: one
         dataset for each of its values, stored in the `metadata`. The column itself is not part
@@ -97,43 +113,77 @@ def load_all(
     ...     load_all(path, group_by="day")
     {'cells:0': Dataset('cells:0', points, 2 × 1), 'cells:7': Dataset('cells:7', points, 2 × 1)}
     """
-    settings, rest = _split("load_all()", {**options, "group_by": group_by})
+    if group_by is not None:
+        options = {**options, "group_by": group_by}
+    settings, rest = _split("load_all()", options)
+    if is_anndata(path):
+        found = _datasets(path, None, settings, {"kind": kind, **rest}, "")
+        return {str(dataset.name): dataset for dataset in found}
     places = _places(locate(path))
     stems = [stem(place.path) for place in places]
-    found: dict[str, Dataset] = {}
+    named: dict[str, Dataset] = {}
     for place, short in zip(places, stems, strict=True):
         file_name = short if stems.count(short) == 1 else place.path.name
-        for dataset in _datasets(place, settings, {"kind": kind, **rest}, file_name):
+        for dataset in _datasets(path, place, settings, {"kind": kind, **rest}, file_name):
             own_name = name = dataset.name or file_name
             number = 2
-            while name in found:
+            while name in named:
                 name, number = f"{own_name} ({number})", number + 1
-            found[name] = dataset.with_options(name=name)
-    return found
+            named[name] = dataset.with_options(name=name)
+    return named
 
 
 def _split(owner: str, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:
     """Return the options of reading, and those of the dataset."""
     own = ("preprocess", "nan_policy", "metadata")
+    options = with_our_names(options)
     _check.known_options(owner, options, [*_check.option_names(ReadOptions), *own])
     rest = {name: value for name, value in options.items() if name in own}
     return _check.from_options(ReadOptions, options), rest
 
 
 @contextmanager
-def _opened(path: Path, settings: ReadOptions) -> Iterator[tuple[Request, Contents]]:
-    """Open a file; errors inside the block name it."""
-    request = Request(path, settings, disk_size(path))
-    kind = format_of(path)
-    with reading(path, kind.name):
+def _opened(
+    data: Any, place: Place | None, settings: ReadOptions
+) -> Iterator[tuple[Request, Contents]]:
+    """Open a file, or an AnnData object where `place` is None; errors inside name the file."""
+    if place is None:
+        try:
+            yield Request(Path("AnnData"), settings, 0), object_contents(data)
+        except FileError as error:
+            raise InputError(f"AnnData: {error}") from None
+        return
+    request = Request(place.path, settings, disk_size(place.path))
+    kind = format_of(place.path)
+    with reading(place.path, kind.name):
         yield request, kind.read(request)
+
+
+def _selected(contents: Contents, place: Place | None, settings: ReadOptions) -> tuple[str, Item]:
+    """Return the array that the options or the path name, else the only or default one."""
+    key, own = settings.key, None if place is None else place.key
+    if key is None:
+        if own is None and place is None and contents.default is None:
+            raise FileError("there is no X. Give use_rep, an entry of obsm, or layer.")
+        return contents.select(own)
+    option = "use_rep" if settings.layer is None else "layer"
+    value, (group, _, _) = getattr(settings, option), key.partition("/")
+    if own is not None:
+        raise InputError(f"{option}={value!r} and the part {own!r} are two matrices. Give one.")
+    if key not in contents.items:
+        there = [k.removeprefix(f"{group}/") for k in contents.items if k.startswith(f"{group}/")]
+        raise FileError(
+            f"{option}={value!r} is not in {group}.{_check.did_you_mean(value, there)} "
+            f"There: {', '.join(map(repr, there[:20])) or 'nothing'}."
+        )
+    return key, contents.items[key]
 
 
 def h5ad_rows(path: Path) -> RowSource:
     """Return the rows of X of an AnnData file, read by blocks, with the names of `var`."""
     # Only chunks and names have to fit into memory, so that a bomb does no harm.
     settings = ReadOptions(lazy=True, max_bytes=max(available_memory() // 2, 1))
-    with _opened(path, settings) as (request, contents):
+    with _opened(path, Place(path, None), settings) as (request, contents):
         _, item = contents.select("X")
         require_rows(item.shape)
         if item.n_bytes:
@@ -172,14 +222,16 @@ def _places(place: Place) -> list[Place]:
 
 
 def _datasets(
-    place: Place, settings: ReadOptions, rest: dict[str, Any], file_name: str
+    data: Any, place: Place | None, settings: ReadOptions, rest: dict[str, Any], file_name: str
 ) -> Iterator[Dataset]:
-    """Yield a dataset for each array of a file and each group of its rows."""
-    known = rest.pop("metadata", None) or {}
-    with _opened(place.path, settings) as (request, contents):
+    """Yield a dataset for each array of a file or AnnData, and each group of its rows."""
+    known, quiet = rest.pop("metadata", None) or {}, bool(rest.get("preprocess"))
+    part_is_named = place is not None and place.key is not None
+    with _opened(data, place, settings) as (request, contents):
         tables = contents.tables()
-        if place.key is not None or contents.default is not None or not tables:
-            tables = dict([contents.select(place.key)])
+        one = part_is_named or contents.default is not None or settings.key is not None
+        if one or place is None or not tables:
+            tables = dict([_selected(contents, place, settings)])
         groups: list[_Group] = [(None, None, {})]
         if settings.group_by is not None:
             labels = contents.labels(settings.group_by)
@@ -193,12 +245,16 @@ def _datasets(
                 )
         request.require_memory(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
-            values, names = _values(request, item), _feature_names(request, item)
-            part = key if len(tables) > 1 or place.key is not None else None
-            for label, mask, tags in groups:
+            values, names = _table(request, contents, key, item, quiet=quiet)
+            part = key if len(tables) > 1 or part_is_named else None
+            kept = rows_kept(contents, item, settings.mask_obs)
+            for label, rows, tags in groups:
+                mask = rows if kept is None else kept if rows is None else kept & rows
+                if mask is not None and not mask.any():
+                    continue  # a group without any row that `mask_obs` keeps
                 own = values if mask is None else choose_rows(values, mask)
-                name, metadata = joined(file_name, part, label), {**tags, **known}
-                metadata = _metadata(request, key, metadata)
+                name = joined(file_name, part, label) or key
+                metadata = _metadata(place, key, {**tags, **known})
                 yield Dataset(own, name=name, feature_names=names, metadata=metadata, **rest)
 
 
@@ -224,6 +280,22 @@ def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:
         numbers = {name: float(name) for name in names}
         tags = {name: int(x) if x.is_integer() else x for name, x in numbers.items()}
     return [(name, texts == name, {group_by: tag}) for name, tag in tags.items()]
+
+
+def _table(
+    request: Request, contents: Contents, key: str, item: Item, *, quiet: bool
+) -> tuple[Any, Names]:
+    """Return the values and the names of the columns, of chosen genes where they are given.
+
+    Raw counts of cells raise a warning, unless `quiet`.
+    """
+    values, names = _values(request, item), _feature_names(request, item)
+    if request.options.var_names is not None:
+        columns = columns_kept(contents, key, item, request.options.var_names)
+        values, names = choose_columns(values, columns), chosen_names(names, columns)
+    if contents.is_annotated and not quiet:
+        warn_of_counts(values, key)
+    return values, names
 
 
 def _values(request: Request, item: Item) -> Any:
@@ -260,7 +332,8 @@ def _feature_names(request: Request, item: Item) -> tuple[str, ...] | None:
         return None
 
 
-def _metadata(request: Request, key: str, known: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(place: Place | None, key: str, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of a dataset, followed by its origin; the former wins."""
-    origin = {"path": os.fspath(request.path)} | ({"key": key} if key else {})
+    origin = {} if place is None else {"path": os.fspath(place.path)}
+    origin |= {"key": key} if key else {}
     return {**known, **origin, **known}

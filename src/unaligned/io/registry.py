@@ -38,6 +38,7 @@ class Format:
 
 
 _TABLE = ("columns", "drop_non_numeric")
+_CELLS = ("use_rep", "layer", "var_names", "mask_obs")
 
 FORMATS = (
     Format("NumPy .npy", (".npy",), "arrays.read_npy", ("flatten", "lazy")),
@@ -46,9 +47,9 @@ FORMATS = (
     Format("TSV", (".tsv", ".tsv.gz"), "tables.read_csv", (*_TABLE, "header")),
     Format("Parquet", (".parquet", ".pq"), "tables.read_parquet", (*_TABLE, "lazy")),
     Format("Feather", (".feather", ".arrow"), "tables.read_feather", _TABLE),
-    Format("AnnData .h5ad", (".h5ad",), "hdf5.read_h5ad", ("lazy",)),
+    Format("AnnData .h5ad", (".h5ad",), "hdf5.read_h5ad", (*_CELLS, "lazy")),
     Format("HDF5", (".h5", ".hdf5"), "hdf5.read_hdf5", ("flatten", "lazy")),
-    Format("Zarr", (".zarr",), "zarr.read_zarr", ("flatten", "lazy"), is_folder=True),
+    Format("Zarr", (".zarr",), "zarr.read_zarr", (*_CELLS, "flatten", "lazy"), is_folder=True),
     Format("Matrix Market", (".mtx", ".mtx.gz"), "matrix_market.read_mtx"),
     Format("PyTorch", (".pt", ".pth", ".th"), "arrays.read_torch", ("flatten",)),
     Format("safetensors", (".safetensors",), "arrays.read_safetensors", ("flatten", "lazy")),

@@ -227,9 +227,14 @@ def as_source(data: Any) -> RowSource:
 
 
 def reject_anndata(data: Any, label: str) -> None:
-    """Raise for an AnnData object as a whole; its matrices are accepted."""
+    """Raise for an AnnData or MuData object as a whole; its matrices are accepted."""
+    if type(data).__name__ == "MuData":
+        raise InputTypeError(
+            f"{label} is a MuData object, which holds several modalities. Choose one: "
+            "mdata.mod['rna'], or compare them with each other: dict(mdata.mod)."
+        )
     if type(data).__name__ == "AnnData":
         raise InputTypeError(
             f"{label} is an AnnData object, which holds several matrices. Choose one: adata.X, "
-            "adata.layers[...] or adata.obsm['X_pca']."
+            "adata.layers[...], adata.obsm['X_pca'], or ua.load(adata, use_rep='X_pca')."
         )

@@ -20,6 +20,17 @@ def choose_rows(values: Any, mask: npt.NDArray[np.bool_]) -> Any:
     return ChosenRows(values, mask) if isinstance(values, RowSource) else values[mask]
 
 
+def choose_columns(values: Any, columns: npt.NDArray[np.intp]) -> Any:
+    """Return these columns, in this order, of an array, a sparse matrix or a source."""
+    if isinstance(values, RowSource):
+        return MappedRows(values, partial(_columns_of, columns), columns.size)
+    return values[:, columns]
+
+
+def _columns_of(columns: npt.NDArray[np.intp], block: Any) -> Any:
+    return block[:, columns]
+
+
 class ChosenRows(RowSource):
     """The rows of another source where a mask is True."""
 
