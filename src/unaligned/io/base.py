@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _check
+from .. import _check, defaults
 from .._format import amount
-from ..defaults import LAZY_BYTES
 from ..engine.memory import available_memory
 from ..errors import FileError, InputError
 from ..rows.files import StoredRows
@@ -142,7 +141,7 @@ class Request:
 
     def is_lazy(self, shape: tuple[int, ...], n_bytes: int) -> bool:
         """Return whether an array is read by blocks of rows."""
-        wanted = n_bytes > LAZY_BYTES if self.options.lazy is None else self.options.lazy
+        wanted = n_bytes > defaults.LAZY_BYTES if self.options.lazy is None else self.options.lazy
         return wanted and len(shape) == 2 and 0 not in shape
 
 
