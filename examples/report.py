@@ -22,8 +22,11 @@ def gas_sensors() -> tuple[ua.Comparison, dict[str, list[int]]]:
     stored = np.load(DATA / "gas_sensor_drift.npz")
     numbers = sorted(int(key[1:]) for key in stored.files if key.startswith("x"))
     batches = {f"batch {k}": stored[f"x{k}"] for k in numbers}
-    # Batches have 161 to 2300 readings: compared at one size, or size would be part of it.
-    found = ua.compare(batches, n_eigenvalues=100, subsample="common", rng=0)
+    # Batches have 161 to 2300 readings: compared at one size, or size would be part of it. Columns
+    # of resistances are up to 10⁵ times as wide as those of relative changes.
+    found = ua.compare(
+        batches, n_eigenvalues=100, subsample="common", preprocess="standardize", rng=0
+    )
     return found, {"batch": numbers}
 
 

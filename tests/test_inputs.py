@@ -116,6 +116,41 @@ def test_material_size_bias_warns_once_at_the_users_line(small, large, k, biased
     ua.compare(data, distance=lambda a, b: 0.0)
 
 
+MIXED = np.random.default_rng(0).normal(size=(3, 200, 3)) * [1.0, 900.0, 4.0]
+
+
+def test_columns_of_different_units_warn_once_and_name_standardize():
+    data = {"a": MIXED[0], "b": MIXED[1] * [1.0, 10.0, 1.0], "c": MIXED[2] / [1.0, 300.0, 1.0]}
+    message = (
+        "dataset 'b': the spread of column 1 is .* times that of column 0.*'standardize'. "
+        "The same in 1 other dataset: 'a'$"
+    )
+    with pytest.warns(DataWarning, match=message) as caught:
+        found = ua.compare(data, n_eigenvalues=20)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with pytest.warns(DataWarning, match="dataset 'd': the spread of column 1"):
+        found.add({"d": MIXED[0]})
+    for call in (
+        lambda **options: ua.signature(MIXED[0], **options),
+        lambda **options: ua.distance(MIXED[0], MIXED[2], **options),
+        lambda **options: ua.permutation_test(MIXED[0], MIXED[2], **options),
+    ):
+        with pytest.warns(DataWarning, match="spread of column 1") as caught:
+            call()
+        assert len(caught) == 1
+        call(preprocess="standardize")
+
+
+def test_units_of_columns_pass_where_they_do_not_count():
+    ua.distance(MIXED[0], MIXED[1], metric="seuclidean")
+    ua.distance(MIXED[0], MIXED[1], lambda x, y: float(len(x)))
+    with pytest.warns(DataWarning, match="'standardize' with fit_on='references'"):
+        ua.compare({"a": MIXED[0]}, {"b": MIXED[1]}, distance="mmd")
+    options = {"preprocess": "standardize", "fit_on": "references"}
+    ua.compare({"a": MIXED[0]}, {"b": MIXED[1]}, distance="mmd", **options)
+
+
 @pytest.mark.parametrize("subsample", [None, "common"])
 def test_a_small_dataset_that_lowers_k_is_named(subsample):
     data = {"tiny": cloud(9, 8), **{f"d{i}": cloud(i, 40 + i) for i in range(4)}}

@@ -27,6 +27,7 @@ from .inputs import (
     shared_options,
     subsample_all,
     warn_about_lowered,
+    warn_about_spreads,
 )
 from .metrics.les import LES
 from .metrics.registry import DistanceLike, resolve_distance
@@ -88,9 +89,10 @@ def signature(
     """
     explicit = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
     dataset, settings = prepare(data, {**explicit, **options})
-    seed = _check.root_seed(rng)
+    seed, method = _check.root_seed(rng), LES(settings)
+    warn_about_spreads(method, [dataset])
     with resolve_engine(engine, progress=progress) as where:
-        found: Signature = describe_all(LES(settings), [dataset], seed, where)[0]
+        found: Signature = describe_all(method, [dataset], seed, where)[0]
     return found
 
 

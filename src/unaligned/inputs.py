@@ -14,6 +14,7 @@ from ._check import is_path
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import is_fitted, parse_steps, unfitted
+from .data.spreads import uneven_columns
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,
@@ -30,6 +31,8 @@ from .io.base import with_our_names
 from .io.load import load, load_all
 from .io.registry import name_of, names_of
 from .metrics.base import Distance, SpectralDistance, feature_mismatch
+from .metrics.registry import CallableDistance
+from .operators.kernel import depends_on_units
 from .result import Comparison
 from .rows.files import reject_anndata
 from .rows.transforms import JoinedRows, fit_steps
@@ -292,6 +295,7 @@ def fit_distance(
     method = method.fit(everything)
     require_applicable(method, rows, columns)
     warn_about_sizes(method, everything)
+    warn_about_spreads(method, everything)
     return method
 
 
@@ -364,6 +368,27 @@ def is_size_biased(small: int, large: int, n_eigenvalues: int) -> bool:
     return large > (SIZE_RATIO if far else LARGE_RATIO) * small
 
 
+def warn_about_spreads(method: Distance, items: Sequence[Dataset | Signature]) -> None:
+    """Warn once of columns whose units make the others hardly count, for all datasets."""
+    is_own = isinstance(method, CallableDistance)  # which may do anything with its columns
+    if is_own or not depends_on_units(method.options().get("metric", "euclidean")):
+        return
+    datasets = [item for item in items if isinstance(item, Dataset)]
+    found = [(uneven, d.label) for d in datasets if (uneven := uneven_columns(d))]
+    if not found:
+        return
+    worst, label = max(found, key=lambda pair: pair[0].ratio)
+    others = [other.removeprefix("dataset ") for _, other in found if other != label]
+    more = f" The same in {counted(len(others), 'other dataset')}: " if others else ""
+    fitted = " with fit_on='references'" if method.same_features else ""
+    warn(
+        f"{label}: the spread of {worst.large} is {worst.ratio:.2g} times that of {worst.small}, "
+        "which hardly counts in distances between rows. Unless all columns have one unit, use the "
+        f"preprocess step 'standardize'{fitted}.{more}{_listed(others)}",
+        DataWarning,
+    )
+
+
 def warn_about_lowered(
     asked: Distance, fitted: Distance, items: Sequence[Dataset | Signature]
 ) -> None:
@@ -391,8 +416,11 @@ def warn_about_lowered(
 
 def _listed_sizes(sizes: Mapping[str, int]) -> str:
     """Return names with their numbers of rows, the first five."""
-    shown = [f"{name!r} ({counted(n, 'row')})" for name, n in [*sizes.items()][:5]]
-    return ", ".join(shown) + (f" and {len(sizes) - 5} more" if len(sizes) > 5 else "")
+    return _listed([f"{name!r} ({counted(n, 'row')})" for name, n in sizes.items()])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
 
 
 def leave_out(
@@ -438,4 +466,5 @@ def prepare_additions(
     known = {**old._facts, **named} if old.is_square else old._reference_facts
     require_applicable(method, named, known)
     warn_about_sizes(method, [*signatures, *named.values()])
+    warn_about_spreads(method, list(named.values()))
     return named

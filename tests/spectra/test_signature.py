@@ -198,6 +198,7 @@ def test_signatures_of_unnamed_metrics_from_different_calls_cannot_be_compared(m
         ua.distance(make(metric=metric), make(metric=metric))
 
 
+@pytest.mark.filterwarnings("ignore:.*the spread of column")  # the column that cancels
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("share", [1.0, 0.9, 0.3])
 @pytest.mark.parametrize("offset", [50.0, 1415.0])

@@ -16,7 +16,14 @@ from ..data.dataset import Dataset
 from ..defaults import SIGNIFICANCE
 from ..engine import EngineLike, resolve_engine
 from ..errors import InputError, InputTypeError, SampleSizeWarning, counted, warn
-from ..inputs import DataLike, as_dataset, data_options, own_name, require_applicable
+from ..inputs import (
+    DataLike,
+    as_dataset,
+    data_options,
+    own_name,
+    require_applicable,
+    warn_about_spreads,
+)
 from ..metrics.base import SpectralDistance
 from ..metrics.registry import DistanceLike, resolve_distance
 from ..spectra.blocks import noise_floor
@@ -203,6 +210,7 @@ def permutation_test(
     items = {first: as_dataset(a, first, given), second: as_dataset(b, second, given)}
     datasets = require_rows(items, method, _CALLER)
     require_applicable(method, {first: items[first]}, {second: items[second]})
+    warn_about_spreads(method, datasets)
     blocks = _blocks(datasets, groups, block_size, seed)
     method = fit_to_blocks(method, blocks.size)
     jobs = -1 if engine is None and n_jobs is None else n_jobs

@@ -208,6 +208,12 @@ def is_euclidean(metric: object) -> bool:
     return isinstance(metric, str) and metric in _EUCLIDEAN
 
 
+def depends_on_units(metric: object) -> bool:
+    """Return whether a metric adds up differences of columns in the units of each column."""
+    names = (*_EUCLIDEAN, *_CITYBLOCK, "sqeuclidean", "chebyshev")
+    return isinstance(metric, str) and metric in names
+
+
 def _name_of(metric: Metric) -> str:
     if isinstance(metric, str):
         aliases = next((names for names in (_EUCLIDEAN, _CITYBLOCK) if metric in names), (metric,))

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import defaults
 from .._check import FloatArray
-from ..defaults import LAZY_BYTES
 from ..errors import InputError
-from .source import ArrayRows, Chunk, RowSource, RowSummary
+from .source import SAMPLE_ROWS, ArrayRows, Chunk, RowSource, RowSummary
 
 
 class DaskRows(RowSource):
@@ -61,9 +61,11 @@ class DaskRows(RowSource):
         The digest of an array of up to 256 MiB is that of the same rows in memory; that of a
         larger one is a hash of the digests of its chunks.
         """
-        if 8 * self.n_rows * self.n_features <= LAZY_BYTES:
+        if 8 * self.n_rows * self.n_features <= defaults.LAZY_BYTES:
             return super().summary
-        delayed_summaries = [delayed(_summary, chunk) for chunk in self._delayed_chunks()]
+        delayed_chunks = self._delayed_chunks()
+        n_sampled = -(-SAMPLE_ROWS // len(delayed_chunks))
+        delayed_summaries = [delayed(_summary, chunk, n_sampled) for chunk in delayed_chunks]
         chunks: list[RowSummary] = delayed(list, delayed_summaries).compute()
         sizes = self.array.chunks[0]
         starts = np.cumsum([0, *sizes[:-1]])
@@ -75,6 +77,7 @@ class DaskRows(RowSource):
             # A chunk without finite rows has mean 0 and counts for nothing.
             np.average([c.mean for c in chunks], axis=0, weights=np.maximum(counts, 1e-300)),
             max(chunk.peak for chunk in chunks),
+            np.concatenate([chunk.sample for chunk in chunks]),
         )
 
     def _delayed_chunks(self) -> list[Any]:
@@ -96,5 +99,6 @@ def _computed(chunk: Any) -> list[npt.NDArray[Any]]:
     return [np.asarray(chunk.compute())]
 
 
-def _summary(rows: Any) -> RowSummary:
-    return ArrayRows(np.asarray(rows)).summary
+def _summary(rows: Any, n_sampled: int) -> RowSummary:
+    found = ArrayRows(np.asarray(rows)).summary
+    return found._replace(sample=found.sample[:: max(1, len(found.sample) // n_sampled)])

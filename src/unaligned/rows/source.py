@@ -25,11 +25,19 @@ BLOCK_BYTES = 1 << 23
 # Rows that a thread processes at a time. Larger blocks end between tiles, so that the tiles are
 # the same whatever the chunks of a source are.
 TILE_ROWS = 2048
+# Rows that a pass keeps as a sample, of up to so many columns (400 kB).
+SAMPLE_ROWS, SAMPLE_COLUMNS = 256, 200
 
 SAME_ROWS = (
     "A source must return the same rows each time it is read: seed a random generator inside the "
     "function, and do not write to the file meanwhile."
 )
+
+
+def sample_positions(n_rows: int) -> IndexArray:
+    """Return up to 256 positions over all rows, ascending, without a period of their own."""
+    places = np.arange(SAMPLE_ROWS) * 0.6180339887498949 % 1.0  # of Weyl's sequence, golden ratio
+    return np.unique((places * n_rows).astype(np.int64))
 
 
 def dense(block: Any) -> npt.NDArray[Any]:
@@ -95,6 +103,7 @@ class RowSummary(NamedTuple):
     bad: IndexArray  # positions of rows with NaN or infinity
     mean: FloatArray  # of the other rows, (d,)
     peak: float  # largest magnitude in the other rows
+    sample: FloatArray  # some of the other rows, (256 or fewer, d); none beyond 200 columns
 
 
 class RowSource(ABC):
@@ -157,10 +166,13 @@ class RowSource(ABC):
         """One pass over all rows, done once: O(n_rows n_features) time, one block of memory."""
         digest = hashlib.blake2b(f"points:{self.shape}".encode(), digest_size=16)
         sums, peak, seen = np.zeros(self.n_features), 0.0, 0
-        bad = [np.empty(0, dtype=np.int64)]
+        bad, sample = [np.empty(0, dtype=np.int64)], [np.empty((0, self.n_features))]
+        chosen = sample_positions(self.n_rows if self.n_features <= SAMPLE_COLUMNS else 0)
         for block in self.blocks():
             values = np.ascontiguousarray(block, dtype=np.float64) + 0.0  # no -0.0
             digest.update(values.data)
+            rows = values[chosen[(chosen >= seen) & (chosen < seen + len(values))] - seen]
+            sample.append(rows[np.isfinite(rows).all(axis=1)])
             not_finite = np.flatnonzero(~np.isfinite(values).all(axis=1))
             if not_finite.size:
                 values = np.delete(values, not_finite, axis=0)
@@ -170,7 +182,7 @@ class RowSource(ABC):
             seen += block.shape[0]
         positions = np.concatenate(bad)
         mean = sums / max(seen - positions.size, 1)
-        return RowSummary(digest.hexdigest(), positions, mean, peak)
+        return RowSummary(digest.hexdigest(), positions, mean, peak, np.concatenate(sample))
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return the sum of `function(block)` over all blocks."""
