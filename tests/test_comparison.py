@@ -13,9 +13,11 @@ from unaligned.errors import (
     IndefiniteWarning,
     InputError,
     InputTypeError,
+    MissingDataWarning,
     NumericalError,
     OptionError,
     SampleSizeWarning,
+    UnalignedWarning,
 )
 from unaligned.metrics.les import LES
 from unaligned.spectra.krylov import Krylov
@@ -330,3 +332,52 @@ def test_options_without_effect_raise(kind, options, message):
     values = np.eye(30) if kind == "spd" else np.ones((30, 30)) - np.eye(30)
     with pytest.raises(InputError, match=message):
         ua.signature(ua.Dataset(values, kind), n_eigenvalues=5, **options)
+
+
+def clouds_of_angles(n):
+    return {f"x{i}": cloud(i, 240 + i, 3) for i in range(n)}
+
+
+@pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"inference": True}])
+def test_indefinite_datasets_warn_once_per_call(options):
+    with pytest.warns(
+        IndefiniteWarning, match=r"This is the worst of 4 such cases; .*'x"
+    ) as caught:
+        found = ua.compare(clouds_of_angles(4), metric="cosine", **options)
+    assert len(caught) == 1
+    negative = {n: s.stats["negative_mass"] for n, s in found.signatures.items()}
+    worst = max(negative, key=negative.get)
+    assert str(caught[0].message).startswith(f"dataset '{worst}': ")
+    assert f"{negative[worst]:.1%}" in str(caught[0].message)
+    with pytest.warns(IndefiniteWarning, match="dataset 'new': ") as caught:
+        found.add({"new": cloud(9, 240, 3)})
+    assert len(caught) == 1
+
+
+def test_a_test_of_indefinite_blocks_warns_once():
+    a, b = clouds_of_angles(2).values()
+    with pytest.warns(
+        IndefiniteWarning,
+        match=r"^blocks of dataset '[ab]': .* of 2 such cases; .* blocks of '[ab]'",
+    ) as caught:
+        ua.permutation_test(a, b, metric="cosine")
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_missed_tolerances_and_dropped_rows_warn_once_per_call(n_jobs):
+    clouds = {
+        name: np.vstack([x, x[: i + 1] * np.nan])
+        for i, (name, x) in enumerate(clouds_of_angles(3).items())
+    }
+    solver = Krylov(max_columns=40, block_size=2)
+    with pytest.warns(UnalignedWarning) as caught:
+        ua.compare(clouds, nan_policy="omit", solver=solver, n_eigenvalues=30, n_jobs=n_jobs)
+    messages = {note.category: str(note.message) for note in caught}
+    assert len(caught) == len(messages) == 2
+    assert messages[MissingDataWarning] == (
+        "dataset 'x2': dropped 3 of 245 rows with NaN or infinity. This is the worst of 3 such "
+        "cases; the others: 'x0', 'x1'."
+    )
+    assert "krylov stopped at" in messages[AccuracyWarning]
+    assert "the worst of 3 such cases" in messages[AccuracyWarning]

@@ -3,6 +3,7 @@
 import inspect
 import math
 import sys
+import warnings
 
 import pytest
 
@@ -12,11 +13,12 @@ from unaligned.errors import MissingExtraError, required
 PUBLIC = {name: getattr(errors, name) for name in errors.__all__}
 
 
-def test_all_names_every_class_of_the_module():
+def test_all_names_every_exception_of_the_module():
     classes = {
         name
         for name, item in vars(errors).items()
-        if inspect.isclass(item) and item.__module__ == errors.__name__
+        if inspect.isclass(item) and issubclass(item, Exception)
+        if item.__module__ == errors.__name__
     }
     assert classes == set(errors.__all__)
 
@@ -64,3 +66,75 @@ def test_missing_package_has_its_distribution_name(monkeypatch):
     with pytest.raises(MissingExtraError, match=r"needs the package 'nowhere', "):
         required("nowhere.inside", "formats", "Reading .nowhere")
     assert required("math", "formats", "Counting") is math
+
+
+def noted(*calls):
+    """Return the messages that are issued for warnings inside `merged`."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with errors.merged():
+            for call in calls:
+                call()
+            at_once = [str(note.message) for note in caught]
+    return at_once, [str(note.message) for note in caught][len(at_once) :]
+
+
+def lost(label, share):
+    errors.warn(f"lost {share}.", errors.DataWarning, label=label, severity=share)
+
+
+def odd(label):
+    errors.warn("odd.", errors.DataWarning, label=label)
+
+
+def test_warnings_of_one_kind_are_merged_into_the_worst():
+    calls = [lambda i=i: lost(f"dataset 'x{i}'", 0.1 * (5 - abs(i - 5))) for i in range(9)]
+    at_once, (message,) = noted(*calls, *calls)
+    assert not at_once
+    assert message == (
+        "dataset 'x5': lost 0.5. This is the worst of 9 such cases; the others: 'x0', 'x1', 'x2', "
+        "'x3', 'x4' and 3 more."
+    )
+
+
+def test_kinds_stay_apart_and_what_has_no_dataset_comes_at_once():
+    at_once, messages = noted(
+        lambda: odd("dataset 'a'"),
+        lambda: odd(None),
+        lambda: lost("dataset 'b'", 1.0),
+        lambda: odd("dataset 'dataset a' and dataset 'c'"),
+    )
+    assert at_once == ["odd."]
+    assert messages == [
+        "dataset 'a': odd. This is one of 2 such cases; the other: 'dataset a' and 'c'.",
+        "dataset 'b': lost 1.0.",
+    ]
+
+
+def test_costs_are_announced_at_once_and_again_only_if_higher():
+    def announce(price):
+        with errors.about(f"dataset 'x{price}'"):
+            errors.warn(f"{price} min.", errors.CostWarning, severity=price)
+
+    at_once, messages = noted(*(lambda p=p: announce(p) for p in (2, 1, 3)))
+    assert at_once == ["dataset 'x2': 2 min.", "dataset 'x3': 3 min."]
+    assert not messages
+
+
+def test_merged_warnings_are_issued_before_an_error_and_by_the_outermost_call():
+    def inner():
+        with errors.merged():
+            odd("dataset 'a'")
+
+    @errors.merged()
+    def outer():
+        inner()
+        odd("dataset 'b'")
+        raise ZeroDivisionError("mine")
+
+    with (
+        pytest.warns(errors.DataWarning, match="one of 2") as caught,
+        pytest.raises(ZeroDivisionError, match="mine"),
+    ):
+        outer()
+    assert len(caught) == 1

@@ -123,7 +123,7 @@ def test_columns_of_different_units_warn_once_and_name_standardize():
     data = {"a": MIXED[0], "b": MIXED[1] * [1.0, 10.0, 1.0], "c": MIXED[2] / [1.0, 300.0, 1.0]}
     message = (
         "dataset 'b': the spread of column 1 is .* times that of column 0.*'standardize'. "
-        "The same in 1 other dataset: 'a'$"
+        "The same in 1 other dataset: 'a'.$"
     )
     with pytest.warns(DataWarning, match=message) as caught:
         found = ua.compare(data, n_eigenvalues=20)

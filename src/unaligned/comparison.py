@@ -11,7 +11,7 @@ from .cache import Cache
 from .data.dataset import Dataset
 from .defaults import GAMMA
 from .engine import EngineLike, resolve_engine
-from .errors import InputTypeError, OptionError
+from .errors import InputTypeError, OptionError, merged
 from .execution import compare_pair, default_jobs, describe_all, fill
 from .inputs import (
     DataLike,
@@ -36,6 +36,7 @@ from .spectra.pipeline import SignatureSettings
 from .spectra.signature import Signature
 
 
+@merged()
 def signature(
     data: DataLike,
     *,
@@ -106,6 +107,7 @@ def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, Signat
     return dataset, _check.from_options(SignatureSettings, rest)
 
 
+@merged()
 def distance(
     a: DataLike,
     b: DataLike,
@@ -159,6 +161,7 @@ def distance(
     return compare_pair(fit_distance(method, rows, columns), rows[first], columns[second], seed)
 
 
+@merged()
 def compare(
     datasets: Mapping[Any, DataLike] | Sequence[DataLike],
     references: Mapping[Any, DataLike] | Sequence[DataLike] | None = None,

@@ -24,16 +24,17 @@ The tree::
     └── IndefiniteWarning                a matrix that is not positive semi-definite
 
 Every message names the argument, what arrived, the rule and the remedy. Warnings point at the
-nearest line outside this package (`warn`).
+nearest line outside this package (`warn`), and come once per call of a public function (`merged`).
 """
 
+import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 __all__ = [
     "AccuracyWarning",
@@ -160,23 +161,67 @@ class IndefiniteWarning(UnalignedWarning):
     """The matrix is not positive semi-definite."""
 
 
-Note: TypeAlias = tuple[str, type[UnalignedWarning]]
+class Note(NamedTuple):
+    """A warning that is collected, to be issued later or in the caller's process."""
+
+    message: str
+    category: type[UnalignedWarning]
+    label: str | None = None  # of the dataset or the pair that it is about
+    severity: float = 0.0  # in the unit of its kind; the more, the worse
+    kind: str = ""  # the function that issued it
+
+
+class _Call:
+    """The warnings about datasets in one call, and the severest announcement of costs."""
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.costliest = -1.0
+
 
 # Where warnings of this context are collected, to be issued in the caller's process.
 _NOTES: ContextVar[list[Note] | None] = ContextVar("_NOTES", default=None)
+# Where those about datasets are collected, to be issued as one of each kind.
+_CALL: ContextVar[_Call | None] = ContextVar("_CALL", default=None)
+# The dataset that is being processed.
+_LABEL: ContextVar[str | None] = ContextVar("_LABEL", default=None)
 
 
-def warn(message: str, category: type[UnalignedWarning]) -> None:
-    """Issue a warning that points at the nearest line outside this package."""
-    notes = _NOTES.get()
+def warn(
+    message: str,
+    category: type[UnalignedWarning],
+    *,
+    label: str | None = None,
+    severity: float = 0.0,
+) -> None:
+    """Issue a warning that points at the nearest line outside this package.
+
+    `label` is that of the dataset (see `about`), named first. Of the warnings about datasets that
+    one function issues inside `merged`, only the one of the greatest `severity` is shown.
+    """
+    kind = sys._getframe(1).f_code.co_qualname
+    _issue(Note(message, category, label or _LABEL.get(), severity, kind))
+
+
+def _issue(note: Note) -> None:
+    """Issue a warning, or collect it where that was asked for."""
+    notes, call = _NOTES.get(), _CALL.get()
     if notes is not None:
-        notes.append((message, category))
+        notes.append(note)
         return
+    if call is not None and note.label is not None:
+        if not issubclass(note.category, CostWarning):
+            call.notes.append(note)
+            return
+        if note.severity <= call.costliest:  # costs are announced at once
+            return
+        call.costliest = note.severity
     inside = (__name__.partition(".")[0], "contextlib")  # whose decorators wrap our functions
     depth, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=depth)
+    text = note.message if note.label is None else f"{note.label}: {note.message}"
+    warnings.warn(text, note.category, stacklevel=depth)
 
 
 @contextmanager
@@ -191,12 +236,55 @@ def collected() -> Iterator[list[Note]]:
 
 
 @contextmanager
+def merged() -> Iterator[None]:
+    """Issue warnings about datasets when this context ends, one of each kind.
+
+    It is the worst one, and names the other datasets. Costs are announced at once.
+    """
+    if _NOTES.get() is not None or _CALL.get() is not None:
+        yield
+        return
+    call = _Call()
+    token = _CALL.set(call)
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+        kinds: dict[tuple[Any, str], list[Note]] = {}
+        for note in call.notes:
+            kinds.setdefault((note.category, note.kind), []).append(note)
+        for alike in kinds.values():
+            _issue(_worst(alike))
+
+
+def _worst(notes: Sequence[Note]) -> Note:
+    """Return the severest of warnings of one kind, which names all they are about."""
+    worst = max(notes, key=lambda note: note.severity)
+    others = [*dict.fromkeys(note.label or "" for note in notes if note.label != worst.label)]
+    if not others:
+        return worst
+    rank = "the worst" if worst.severity > 0 else "one"
+    names = listed([re.sub(r"\bdataset (?=['\"])", "", name) for name in others])
+    those = "other" if len(others) == 1 else "others"
+    rest = f"This is {rank} of {len(others) + 1} such cases; the {those}: {names}."
+    return worst._replace(message=f"{worst.message} {rest}")
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Return texts as a list, the first five."""
+    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+
+
+@contextmanager
 def about(label: str) -> Iterator[None]:
-    """Prefix the message of an `InputError` with the dataset it is about."""
+    """Name the dataset in errors of its data and in warnings that are issued inside."""
+    token = _LABEL.set(label)
     try:
         yield
     except InputError as error:
         raise type(error)(f"{label}: {error}") from error
+    finally:
+        _LABEL.reset(token)
 
 
 def repeat(notes: Iterable[Note], before: set[Note]) -> None:
@@ -204,4 +292,4 @@ def repeat(notes: Iterable[Note], before: set[Note]) -> None:
     for note in notes:
         if note not in before:
             before.add(note)
-            warn(*note)
+            _issue(note)

@@ -27,7 +27,7 @@ from .engine import (
     resolve_engine,
 )
 from .engine.memory import available_memory
-from .errors import InputError, InputTypeError
+from .errors import InputError, InputTypeError, merged
 from .inputs import DataLike, prepare_additions
 from .metrics.base import DataDescriptor, Distance, SpectralDistance
 from .result import Comparison
@@ -134,6 +134,7 @@ def compare_pair(
         return method.compare(*settled)
 
 
+@merged()
 def grow(
     old: Comparison,
     datasets: Mapping[str, DataLike],

@@ -24,6 +24,7 @@ from .errors import (
     RecipeMismatchError,
     SampleSizeWarning,
     counted,
+    listed,
     warn,
 )
 from .io.anndata import is_anndata
@@ -379,12 +380,12 @@ def warn_about_spreads(method: Distance, items: Sequence[Dataset | Signature]) -
         return
     worst, label = max(found, key=lambda pair: pair[0].ratio)
     others = [other.removeprefix("dataset ") for _, other in found if other != label]
-    more = f" The same in {counted(len(others), 'other dataset')}: " if others else ""
+    more = f" The same in {counted(len(others), 'other dataset')}: {listed(others)}."
     fitted = " with fit_on='references'" if method.same_features else ""
     warn(
         f"{label}: the spread of {worst.large} is {worst.ratio:.2g} times that of {worst.small}, "
         "which hardly counts in distances between rows. Unless all columns have one unit, use the "
-        f"preprocess step 'standardize'{fitted}.{more}{_listed(others)}",
+        f"preprocess step 'standardize'{fitted}.{more if others else ''}",
         DataWarning,
     )
 
@@ -416,11 +417,7 @@ def warn_about_lowered(
 
 def _listed_sizes(sizes: Mapping[str, int]) -> str:
     """Return names with their numbers of rows, the first five."""
-    return _listed([f"{name!r} ({counted(n, 'row')})" for name, n in sizes.items()])
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+    return listed([f"{name!r} ({counted(n, 'row')})" for name, n in sizes.items()])
 
 
 def leave_out(

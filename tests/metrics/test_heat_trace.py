@@ -197,7 +197,7 @@ def test_invalid_options_raise(distance, options, message):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_points_that_look_like_a_graph_warn(distance, make, seed):
     pair = graphs(seed)
-    message = r"'[ab]' is read as points, but .*Dataset\(values, kind='graph'\)"
+    message = r"'[ab]': read as points, but .*Dataset\(values, kind='graph'\)"
     with pytest.warns(DataWarning, match=message):
         ua.distance(*(make(A) for A in pair), distance)
     with pytest.warns(DataWarning, match=message):

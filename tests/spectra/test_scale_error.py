@@ -20,7 +20,7 @@ def _sloppy(cloud, rng):
     return sampling.median_of_many_points(cloud, rng, n_pairs=300_000)
 
 
-@pytest.mark.filterwarnings("ignore:bandwidth='median' gives:unaligned.errors.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore:.*bandwidth='median' gives:unaligned.errors.AccuracyWarning")
 def test_bound_covers_error_of_sampled_scale(few_pairs):
     points = torus2(torus_angles(800, rng=0))
     exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ..defaults import BANDWIDTH_RULES, GAMMA, KERNELS, N_EIGENVALUES, TOL
-from ..errors import FileError, InputError, UnalignedError
+from ..errors import FileError, InputError, UnalignedError, merged
 from .printing import print_problem
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ class FileOptions:
         str, _file("Rows with NaN or infinity: `raise` an error, or `omit` them.", True)
     ] = "raise"
 
+    @merged()
     def load(
         self,
         patterns: Sequence[str],

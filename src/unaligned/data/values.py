@@ -246,7 +246,8 @@ def drop_missing(values: Values, kind: str, label: str, nan_policy: str) -> tupl
             f"{label} has NaN or infinite values in every row, so nan_policy='omit' "
             "leaves no rows. Drop the columns that have no values."
         )
-    warn(f"{label}: dropped {bad.size} of {n_rows} rows with NaN or infinity.", MissingDataWarning)
+    message = f"dropped {bad.size} of {n_rows} rows with NaN or infinity."
+    warn(message, MissingDataWarning, label=label, severity=bad.size / n_rows)
     mask = np.ones(n_rows, dtype=bool)
     mask[bad] = False
     return choose_rows(values, mask), bad.size

@@ -14,7 +14,7 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..defaults import SIGNIFICANCE
 from ..engine import Engine
-from ..errors import InputError, SampleSizeWarning, warn
+from ..errors import InputError, SampleSizeWarning, collected, warn
 from ..metrics.base import Distance, SpectralDistance
 from ..result import Inference
 from ..spectra.blocks import noise_floor
@@ -61,7 +61,8 @@ def infer(
         places = list(product(range(n), range(n, len(every))))
     _require_blocks(places, counts, size, datasets)
     method = fit_to_blocks(_few_eigenvalues(method, size), size)
-    method, found = describe_blocks(method, [b for part in blocks for b in part], seed, engine)
+    with collected():  # the same warnings come of the datasets as a whole
+        method, found = describe_blocks(method, [b for part in blocks for b in part], seed, engine)
     pairs = _PairTests(method, found, counts, max(_USUAL, _PER_PAIR * len(places)), seed, engine)
     # The order of datasets must not matter; pairs of the same sizes share their permutations.
     ranks = [(count, d.fingerprint) for count, d in zip(counts, datasets, strict=True)]

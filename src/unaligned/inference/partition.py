@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,14 @@ from ..data.dataset import Dataset
 from ..data.preprocess import is_fitted
 from ..defaults import N_EIGENVALUES
 from ..engine import Engine
-from ..errors import InputError, InputTypeError, NotApplicableError, NumericalError
+from ..errors import (
+    InputError,
+    InputTypeError,
+    NotApplicableError,
+    NumericalError,
+    collected,
+    repeat,
+)
 from ..execution import all_pairs, describe_all
 from ..metrics.base import Distance, SpectralDistance
 from ..spectra.blocks import block_signatures
@@ -118,12 +126,22 @@ def fit_to_blocks(method: Distance, size: int) -> Distance:
 def describe_blocks(
     method: Distance, blocks: Sequence[Dataset], seed: int, engine: Engine
 ) -> tuple[Distance, list[Any]]:
-    """Return the descriptors of blocks, and the distance with what it chose for all of them."""
-    if isinstance(method, SpectralDistance) and method.gives_signatures:
-        found: list[Any] = list(block_signatures(blocks, method.settings, seed, engine))
-    else:
-        found = describe_all(method, blocks, seed, engine)
+    """Return the descriptors of blocks, and the distance with what it chose for all of them.
+
+    Warnings name the dataset and not the block.
+    """
+    with collected() as notes:
+        if isinstance(method, SpectralDistance) and method.gives_signatures:
+            found: list[Any] = list(block_signatures(blocks, method.settings, seed, engine))
+        else:
+            found = describe_all(method, blocks, seed, engine)
+    repeat((note._replace(label=_of_whole(note.label)) for note in notes), set())
     return method.settle(found)
+
+
+def _of_whole(label: str | None) -> str | None:
+    """Return the label of the dataset from that of a block, as `take_blocks` names it."""
+    return label and f"blocks of {re.sub(r', block [0-9]+', '', label)}"
 
 
 def dissimilarities(method: Distance, descriptors: Sequence[Any], engine: Engine) -> FloatArray:

@@ -15,7 +15,7 @@ from .._check import FloatArray, RNGLike
 from ..data.dataset import Dataset
 from ..defaults import SIGNIFICANCE
 from ..engine import EngineLike, resolve_engine
-from ..errors import InputError, InputTypeError, SampleSizeWarning, counted, warn
+from ..errors import InputError, InputTypeError, SampleSizeWarning, counted, merged, warn
 from ..inputs import (
     DataLike,
     as_dataset,
@@ -135,6 +135,7 @@ class PermutationTest:
         )
 
 
+@merged()
 def permutation_test(
     a: DataLike,
     b: DataLike,

@@ -19,7 +19,7 @@ from ..data.dataset import Dataset
 from ..data.facts import Names, chosen_names, column_names
 from ..data.values import to_values
 from ..engine.memory import available_memory
-from ..errors import DataWarning, FileError, InputError, InputTypeError, counted, warn
+from ..errors import DataWarning, FileError, InputError, InputTypeError, counted, merged, warn
 from ..rows.files import reading
 from ..rows.source import RowSource, require_rows
 from ..rows.transforms import choose_columns, choose_rows
@@ -87,6 +87,7 @@ def load(
         return Dataset(values, name=name, kind=kind, feature_names=names, **rest)
 
 
+@merged()
 def load_all(
     path: PathLike | Any, group_by: str | None = None, *, kind: str = "points", **options: Any
 ) -> dict[str, Dataset]:

@@ -141,7 +141,7 @@ class TransportDistance(DataDistance):
         with collected() as notes:
             value = super().compare(first, second)
         pair = f"{first.label} and {second.label}"
-        repeat(((f"{pair}: {message}", category) for message, category in notes), set())
+        repeat((note._replace(label=pair) for note in notes), set())
         return value
 
 

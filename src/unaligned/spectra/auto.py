@@ -237,6 +237,7 @@ def announce(solver: str, n: int, k: int, price: float) -> None:
             f"solver={solver!r} will take about {duration(price / RATE)} for {n:,} rows on two "
             f"cores; subsample={size}: about {duration(other / RATE)}.",
             CostWarning,
+            severity=price,
         )
 
 

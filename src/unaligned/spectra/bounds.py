@@ -279,6 +279,7 @@ def with_scale_error(
             f"{bound:.2g} in log(λ + γ): the median falls {where}. "
             "Use bandwidth='mean' or a number (σ² itself).",
             AccuracyWarning,
+            severity=bound,
         )
     sampled = {"sigma_squared_standard_error": error, "sigma_squared_bound": bound}
     kept = spectrum.bound_kind in ("expectation", "statistical", "none")

@@ -195,10 +195,11 @@ def _warn_if_adjacency(dataset: Dataset) -> None:
         return
     if (values != values.T).sum() == 0 and values.max() > 0:
         warn(
-            f"{dataset.label} is read as points, but is square, symmetric and 0 on its "
-            "diagonal, like the matrix of a graph. For a graph use "
-            "Dataset(values, kind='graph'), for distances kind='distances'.",
+            "read as points, but the values are square, symmetric and 0 on the diagonal, like the "
+            "matrix of a graph. For a graph use Dataset(values, kind='graph'), for distances "
+            "kind='distances'.",
             DataWarning,
+            label=dataset.label,
         )
 
 

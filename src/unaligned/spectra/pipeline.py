@@ -219,10 +219,11 @@ def warn_if_indefinite(negative: float, label: str) -> None:
     if negative > 1e-10:
         share = f"{negative:.1%}" if negative >= 1e-3 else f"{100.0 * negative:.1g}%"
         warn(
-            f"{label}: the matrix is not positive semi-definite; {share} of the "
-            "spectrum's mass is negative and clipped to 0. Use a Euclidean metric without "
-            "n_neighbors to avoid this.",
+            f"the matrix is not positive semi-definite; {share} of the spectrum's mass is "
+            "negative and clipped to 0. Use a Euclidean metric without n_neighbors to avoid this.",
             IndefiniteWarning,
+            label=label,
+            severity=negative,
         )
 
 

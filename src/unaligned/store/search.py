@@ -14,7 +14,7 @@ from .._check import FloatArray, IndexArray
 from ..comparison import prepare, signature
 from ..data.dataset import Dataset
 from ..embedding import AGGREGATORS
-from ..errors import DataWarning, InputError, counted, warn
+from ..errors import DataWarning, InputError, counted, merged, warn
 from ..inputs import (
     DataLike,
     common_size,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Tags = Mapping[str, Any] | None
 
 
+@merged()
 def nearest(
     store: Store,
     data: DataLike,

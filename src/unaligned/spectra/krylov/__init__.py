@@ -124,6 +124,7 @@ def warn_if_missed(spectrum: Spectrum, accuracy: Accuracy) -> None:
             f"{bound:.2g} on log(λ + γ), above tol={accuracy.tol:g}. Raise max_columns or tol, "
             "lower n_eigenvalues, or use solver='exact'.",
             AccuracyWarning,
+            severity=bound,
         )
 
 

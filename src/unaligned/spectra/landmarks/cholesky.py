@@ -342,4 +342,5 @@ def warn_of_bound(
         f"solver='landmarks' bounds the error of log(λ + γ) by {bound:.2g} with "
         f"{landmarks} landmarks, above tol={tol:g}. {remedy}",
         AccuracyWarning,
+        severity=bound,
     )

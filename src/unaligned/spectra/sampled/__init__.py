@@ -118,6 +118,7 @@ def warn_if_missed(spectrum: Spectrum, accuracy: Accuracy) -> None:
             f"sampled rows, above tol={accuracy.tol:g}. Raise tol or max_landmarks, or use "
             "solver='krylov'.",
             AccuracyWarning,
+            severity=bound,
         )
 
 
