@@ -358,7 +358,7 @@ def test_other_files_are_errors_and_not_changed(tmp_path):
     text = tmp_path / "text.db"
     text.write_text("name,value\n" * 100)
     for path, message in (
-        (other, "database of another program"),
+        (other, "database with other content"),
         (text, "not a store of signatures"),
     ):
         before = path.read_bytes()
@@ -395,7 +395,7 @@ def test_damaged_rows_are_named(store):
 
 def test_newer_version_is_an_error(store):
     with sqlite3.connect(store.path) as db:
-        db.execute(f"PRAGMA user_version = {_file.VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {_file.STORE.version + 1}")
     db.close()
     with pytest.raises(FileError, match=r"has version 3; .* supports version 2. Update unaligned"):
         ua.Store(store.path)

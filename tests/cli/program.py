@@ -38,6 +38,9 @@ def write_files(folder):
     _write_h5ad(folder / "cells.h5ad", days, values)
     halves = np.column_stack([np.arange(300) % 2, rng.normal(size=(300, 3)).round(5)])
     np.savetxt(folder / "halves.csv", halves, delimiter=",", header="half,x,y,z", comments="")
+    for name, n in (("reference", 450), ("new", 120)):
+        rows = rng.normal(size=(n, 3)).round(5)
+        np.savetxt(folder / f"{name}.csv", rows, delimiter=",", header="x,y,z", comments="")
 
 
 def _write_h5ad(path, days, values):

@@ -11,7 +11,17 @@ from .app import app, main
 __all__ = ["app", "main"]
 
 # In the order in which `unaligned --help` lists them.
-for _command in ("info", "compare", "test", "describe", "nearest", "list", "remove", "export"):
+for _command in (
+    "info",
+    "compare",
+    "test",
+    "drift",
+    "describe",
+    "nearest",
+    "list",
+    "remove",
+    "export",
+):
     import_module(f".{_command}", __name__)
 for _command in ("cache", "distances", "reproduce", "demo"):
     import_module(f".{_command}", __name__)

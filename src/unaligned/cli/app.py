@@ -35,7 +35,8 @@ app = typer.Typer(
     name="unaligned",
     help="Distances between datasets that share no points, no features and no size.",
     epilog="Try `unaligned demo` first: it needs no data and takes a few seconds.\n\n"
-    "Exit codes: 0 success, 1 the run failed, 2 bad input, 3 `test` shows a difference, "
+    "Exit codes: 0 success, 1 the run failed, 2 bad input, 3 `test` shows a difference or `drift` "
+    "a drift, "
     "130 interrupted by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

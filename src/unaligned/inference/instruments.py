@@ -22,7 +22,8 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..engine import Engine
 from ..errors import NotApplicableError
-from ..metrics.base import Distance, SpectralDistance, dense_points, squared_distances
+from ..metrics.base import Distance, SpectralDistance, dense_points
+from ..operators.pointcloud import squared_norms
 from . import energy, kolmogorov
 from .partition import MOST_BLOCKS, describe_blocks, take_blocks
 
@@ -31,6 +32,7 @@ FEATURES = "ks"
 _USUAL_ITEMS, _FEWEST_ITEMS = 100, 8  # blocks of reference and batch that kernels keep at least
 _TILE = 1 << 20  # distances at a time, 8 MiB
 _PER_LEVEL = 5.0  # permutations per 1 / level: p-values of a fifth of the level can be reached
+_FAR = 10.0  # times the level; p-values above need no more digits
 _FEWEST = 999  # permutations, so that p-values above the level have two digits
 
 
@@ -110,7 +112,7 @@ class BlockInstrument(Instrument):
     size: int  # rows of a block
     squared: FloatArray  # between the items of the reference, (n, n)
     most: ClassVar[int] = MOST_BLOCKS  # blocks of a batch
-    _labels: dict[tuple[int, int], tuple[energy.Labels, bool]] = field(
+    _labels: dict[tuple[int, int], energy.Labels] = field(
         default_factory=dict, init=False, repr=False
     )  # of the last number of blocks and permutations
 
@@ -145,21 +147,37 @@ class BlockInstrument(Instrument):
             p_value = energy.p_value(float(to_mean[0]), to_mean, is_exact=True)
             observed = float(to_mean[0])
         else:
-            design = energy.Design.of(k, self.n_items)
-            labels, is_exact = self._permutations(design, n_permutations_for(level), seed)
-            observed = float(energy.statistic(pooled, design.observed[None], design)[0])
-            null = energy.statistic(pooled, labels, design)
-            p_value = energy.p_value(observed, null, is_exact=is_exact)
+            observed, p_value = self._permuted(pooled, k, level, seed)
         score = math.sqrt(max(observed, 0.0))
         return Reading(self.name, p_value, level, score, smallest, k, self.size)
 
-    def _permutations(
-        self, design: energy.Design, number: int, seed: int
-    ) -> tuple[energy.Labels, bool]:
+    def _permuted(
+        self, pooled: FloatArray, k: int, level: float, seed: int
+    ) -> tuple[float, float]:
+        """Return the statistic of the first k items, and its p-value under permutations.
+
+        Where few permutations give a p-value far above the level, more are not drawn. The test
+        stays valid, for any t: p ≤ t only if the few give p ≤ t, or if the many do and the few
+        give less than t too.
+        """
+        design, number = energy.Design.of(k, self.n_items), n_permutations_for(level)
+        observed = float(energy.statistic(pooled, design.observed[None], design)[0])
+        is_exact = design.n_labellings <= number
+        for n_drawn in [number] if is_exact else [_FEWEST, number]:
+            labels = self._permutations(design, n_drawn, seed)
+            null = energy.statistic(pooled, labels, design)
+            p_value = energy.p_value(observed, null, is_exact=is_exact)
+            if p_value > _FAR * level:
+                break
+        return observed, p_value
+
+    def _permutations(self, design: energy.Design, number: int, seed: int) -> energy.Labels:
+        """Return permutations, those of the last number of blocks kept."""
         key = design.n_first, number
         if key not in self._labels:
+            self._labels = {k: old for k, old in self._labels.items() if k[0] == key[0]}
             rng = np.random.default_rng([seed, *key, self.n_items])
-            self._labels = {key: design.labellings(number, rng)}
+            self._labels[key], _ = design.labellings(number, rng)
         return self._labels[key]
 
 
@@ -300,10 +318,15 @@ class Kernel(BlockInstrument):
         return found
 
     def _dissimilarity(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        squared = squared_distances(first, second)
+        # Cancellation matters for rows that are nearly equal, whose distances are small anyway.
+        squared = first @ (-2.0 * second.T)
+        squared += squared_norms(first)[:, None]
+        squared += squared_norms(second)
+        np.maximum(squared, 0.0, out=squared)
         if self.name == "edistance":
             return np.sqrt(squared, out=squared)
-        return -np.exp(squared / (-2.0 * self.width**2))
+        squared /= -2.0 * self.width**2
+        return -np.exp(squared, out=squared)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the means of ρ; the points are those of the monitor."""
