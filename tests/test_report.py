@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import unaligned as ua
-from unaligned.errors import FileError, InputError, InputTypeError
+from unaligned.errors import FileError, InputError, InputTypeError, SampleSizeWarning
 from unaligned.report.content import Content
 from unaligned.report.summary import cautions, findings, number, passed_checks
 from unaligned.tags import read_tags
@@ -302,9 +302,19 @@ def test_constant_number_has_no_correlation():
 def test_cautions_name_small_and_unequal_sizes(clouds):
     rng = np.random.default_rng(1)
     small = {**clouds, "small": rng.normal(size=(90, 3))}
-    _, careful, _ = summary_of(ua.compare(small, n_eigenvalues=20))
+    # The rule of the warning: 2.4-fold sizes matter where K is beyond a quarter of the smaller.
+    with pytest.warns(SampleSizeWarning, match="2.4-fold at K=23"):
+        biased = ua.compare(small, n_eigenvalues=23)
+    _, careful, fine = summary_of(biased)
     assert "Fewer than 200 samples: <bdi>small</bdi>." in careful
-    assert "<bdi>small</bdi> has 90" in careful
+    assert "Sample sizes differ by a factor of up to 2.4: <bdi>small</bdi> has 90" in careful
+    assert "Sample sizes" not in fine
+    _, careful, _ = summary_of(ua.compare(small, n_eigenvalues=22))
+    assert "Sample sizes" not in careful
+    large = {**clouds, "large": rng.normal(size=(500, 3))}
+    _, careful, fine = summary_of(ua.compare(large, n_eigenvalues=22))
+    assert "samples" not in careful
+    assert "Sample sizes differ too little to matter at K = 22: " in fine
     _, careful, fine = summary_of(ua.compare(clouds, n_eigenvalues=20))
     assert "samples" not in careful
     assert "Sample sizes are similar: 220." in fine

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from .._check import FloatArray
+from ..inputs import SIZE_RATIO, is_size_biased
 from .content import Content
 
 _MINUS = "\N{MINUS SIGN}"
@@ -157,6 +158,8 @@ def _left_out(content: Content) -> Iterable[str]:
 
 
 def _sizes(content: Content) -> Iterable[str]:
+    if not _has_samples(content):
+        return
     sizes = [(s.n_samples, n) for n, s in content.signatures]
     small = [n for size, n in sizes if size < 200]
     if small:
@@ -164,9 +167,9 @@ def _sizes(content: Content) -> Iterable[str]:
             f"Fewer than 200 samples: {_who(small, content)}. Spectra of few points vary much "
             "from sample to sample, and so do their distances."
         )
-    if not sizes or max(sizes)[0] <= 1.5 * min(sizes)[0]:
-        return
     (few, least), (many, most) = min(sizes), max(sizes)
+    if not is_size_biased(few, many, content.signatures[0][1].n_eigenvalues):
+        return
     sentence = (
         f"Sample sizes differ by a factor of up to {many / few:.2g}: {name(least)} has {few:,}, "
         f"{name(most)} {many:,}. Part of each distance is due to size alone; "
@@ -176,6 +179,11 @@ def _sizes(content: Content) -> Iterable[str]:
     if rank is not None and rank > 0.5:
         sentence += f" Distances correlate with differences of size (rank correlation {rank:.2f})."
     yield sentence
+
+
+def _has_samples(content: Content) -> bool:
+    """Return whether there are spectra of samples; rows of an `spd` matrix are none."""
+    return any(signature.recipe.kind != "spd" for _, signature in content.signatures)
 
 
 def _approximate(content: Content) -> Iterable[str]:
@@ -279,10 +287,13 @@ def passed_checks(content: Content) -> list[str]:
             f"{content.bound_kinds}); the smallest is {number(float(distances.min()))}."
             + ("" if content.comparison.inference else _SAMPLING)
         )
-    if content.signatures and not [*_sizes(content)]:
-        sizes = {s.n_samples for _, s in content.signatures}
+    if _has_samples(content) and not [*_sizes(content)]:
+        sizes = [s.n_samples for _, s in content.signatures]
         ends = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
-        sentences.append(f"Sample sizes are similar: {ends}.")
+        judged = "are similar"
+        if max(sizes) > SIZE_RATIO * min(sizes):
+            judged = f"differ too little to matter at K = {content.signatures[0][1].n_eigenvalues}"
+        sentences.append(f"Sample sizes {judged}: {ends}.")
     if content.signatures and not [*_below_gamma(content)]:
         sentences.append("All eigenvalues used are above γ.")
     return sentences
