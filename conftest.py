@@ -10,6 +10,7 @@ os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 
 _TOPOLOGY = ["bottleneck", "geometry_score", "mtd"]
 _DOCTESTS = {
+    "anndata": ["integrations/anndata"],
     "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],
     "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
     "ot": ["metrics/wasserstein", "metrics/gromov_wasserstein"],

@@ -1,5 +1,6 @@
 """Figures return Axes with the documented content and leave global state unchanged."""
 
+import base64
 import subprocess
 import sys
 
@@ -81,14 +82,14 @@ def test_heatmap_without_numbers(comparison):
 
 def test_map_shows_names_and_groups(comparison):
     groups = {"1d": "flat", "2d": "flat", "3d": "thick", "5d": "thick"}
-    axes = figures.embedding(comparison, tag=groups)
+    axes = figures.embedding(comparison, color=groups)
     assert {text.get_text() for text in axes.texts} == set(comparison.names)
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flat", "thick"]
 
 
 def test_tag_of_an_unknown_dataset_raises(comparison):
     with pytest.raises(InputError, match=r"tag 'tag' names '9d'.*not in the comparison"):
-        figures.embedding(comparison, tag={"9d": "thick"})
+        figures.embedding(comparison, color={"9d": "thick"})
 
 
 def test_spectra_are_the_eigenvalues_on_a_log_scale(comparison):
@@ -115,7 +116,7 @@ def test_spectra_show_gamma_and_a_band_for_each(comparison):
 def test_numeric_tag_colours_map_and_spectra(comparison):
     widths = {"1d": 1, "2d": 2, "3d": 3, "5d": 5}
     for draw in (figures.embedding, figures.spectra):
-        axes = draw(comparison, tag={"width": widths})
+        axes = draw(comparison, color={"width": widths})
         bar = next(a for a in axes.figure.axes if a is not axes)
         assert bar.get_ylabel() == "width"
         assert bar.get_ylim() == (1, 5)
@@ -127,12 +128,12 @@ def test_numeric_tag_colours_map_and_spectra(comparison):
 
 def test_tag_may_be_metadata(clouds):
     named = {n: ua.Dataset(v, metadata={"width": v.shape[1]}) for n, v in clouds.items()}
-    axes = ua.compare(named, n_eigenvalues=20).plot("embedding", tag="width")
+    axes = ua.compare(named, n_eigenvalues=20).plot("embedding", color="width")
     assert "width" in {a.get_ylabel() for a in axes.figure.axes}
 
 
 def test_missing_tag_is_grey(comparison):
-    axes = figures.embedding(comparison, tag={"1d": "flat", "2d": "flat", "3d": "thick"})
+    axes = figures.embedding(comparison, color={"1d": "flat", "2d": "flat", "3d": "thick"})
     assert [line.get_color() for line in axes.lines][3] == "#999999"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flat", "thick"]
 
@@ -312,3 +313,75 @@ def test_importing_figures_does_not_import_matplotlib():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "False"
+
+
+def png_starts(data):
+    return data[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+class TestWordsThatUsersType:
+    @pytest.mark.parametrize("color", [[0, 2, 4, 10], np.arange(4), ("a", "b", "a", "b")])
+    @pytest.mark.parametrize("kind", ["embedding", "spectra"])
+    def test_color_may_be_a_list(self, comparison, kind, color):
+        axes = comparison.plot(kind, color=color, cmap="magma")
+        colours = [line.get_color() for line in axes.lines[:4]]
+        assert colours[0] == mpl.colormaps["magma"](0.0)
+        assert colours[3] == mpl.colormaps["magma"](1.0)
+
+    def test_list_of_another_length_raises(self, comparison):
+        with pytest.raises(InputError, match=r"has 2 values for 4 datasets"):
+            comparison.plot("embedding", color=[1, 2])
+
+    @pytest.mark.parametrize(("theirs", "ours"), [("tag", "color"), ("colour_map", "cmap")])
+    def test_older_words_are_accepted(self, comparison, theirs, ours):
+        value = {"color": [1, 2, 3, 4], "cmap": "magma"}[ours]
+        kind = "embedding" if ours == "color" else "heatmap"
+        drawn = [comparison.plot(kind, **{word: value}) for word in (theirs, ours)]
+        first, second = (figures.style.png_of(axes.figure) for axes in drawn)
+        assert first == second
+
+    @pytest.mark.parametrize("kind", figures.KINDS)
+    def test_every_kind_has_a_title_and_a_size(self, comparison, kind):
+        axes = comparison.plot(kind, title="Mine", figsize=(7, 3))
+        assert axes.get_title() == "Mine"
+        assert tuple(axes.figure.get_size_inches()) == (7, 3)
+
+    @pytest.mark.parametrize("kind", figures.KINDS)
+    def test_unknown_option_is_answered_with_those_there_are(self, comparison, kind):
+        with pytest.raises(
+            InputError, match=rf"plot '{kind}' has no option 'colr'.*figsize.*titl"
+        ):
+            comparison.plot(kind, colr="day")
+
+    @pytest.mark.parametrize("figsize", [3, (0, 1), "large", (1, 2, 3), (np.nan, 1)])
+    def test_wrong_size_raises(self, comparison, figsize):
+        with pytest.raises(InputError, match=r"figsize=.* must be \(width, height\) in inches"):
+            comparison.plot(figsize=figsize)
+
+    def test_size_of_given_axes_raises(self, comparison):
+        with pytest.raises(InputError, match="figsize is the size of a new figure"):
+            comparison.plot(ax=Figure().add_subplot(), figsize=(3, 3))
+
+    def test_unknown_colour_map_raises_with_a_suggestion(self, comparison):
+        with pytest.raises(InputError, match=r"cmap='virids'.*Did you mean 'viridis'"):
+            comparison.plot(cmap="virids")
+
+    def test_settings_of_the_user_win(self, comparison):
+        with mpl.rc_context({"figure.figsize": (9, 2), "image.cmap": "magma", "font.size": 17}):
+            axes = comparison.plot()
+            label = axes.get_yticklabels()[0]
+        assert tuple(axes.figure.get_size_inches()) == (9, 2)
+        assert axes.images[0].get_cmap().name == "magma"
+        assert label.get_fontsize() == 17
+
+
+class TestNotebooks:
+    @pytest.mark.parametrize("kind", figures.KINDS)
+    def test_new_figures_are_displayed(self, comparison, kind):
+        assert png_starts(comparison.plot(kind)._repr_png_())
+
+    def test_comparison_shows_table_and_picture(self, comparison):
+        shown = comparison._repr_html_()
+        assert "<table" in shown
+        picture = shown.partition("base64,")[2].partition('"')[0]
+        assert png_starts(base64.b64decode(picture))

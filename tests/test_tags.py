@@ -109,7 +109,7 @@ def test_metadata_tags_are_scalars_only():
 def test_one_tag_is_found_by_name_or_raises():
     assert one_tag(None, NAMES, {}) is None
     assert one_tag("day", NAMES, {"a": {"day": 1}}).values == (1.0, None, None)
-    with pytest.raises(InputError, match=r"tag='hour' is not in the metadata.*which has day"):
+    with pytest.raises(InputError, match=r"color='hour' is not in the metadata.*which has day"):
         one_tag("hour", NAMES, {"a": {"day": 1}})
     with pytest.raises(InputError, match=r"one tag; got 2"):
         one_tag({"x": [1, 2, 3], "y": [1, 2, 3]}, NAMES, {})

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .diagnosis import diagnose as diagnose
     from .inference.drift import DriftMonitor as DriftMonitor
     from .inference.permutation import permutation_test as permutation_test
+    from .integrations import anndata as sc  # noqa: F401
     from .io.load import load as load
     from .io.load import load_all as load_all
     from .metrics.registry import available as available
@@ -55,12 +56,15 @@ _HOME = {
     "signature": "comparison",
 }
 
-__all__ = ["__version__", "errors", *sorted(_HOME)]
+# Modules that are public under a name.
+_MODULES = {"errors": "errors", "sc": "integrations.anndata"}
+
+__all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return import_module(".errors", __name__)
+    if name in _MODULES:
+        return import_module(f".{_MODULES[name]}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)

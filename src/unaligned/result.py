@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import os
 from collections.abc import Mapping
@@ -394,7 +395,12 @@ class Comparison:
         return found
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
-        """Plot the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram."""
+        """Plot the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram.
+
+        Options are `ax`, `figsize`, `title` and those of `unaligned.figures`, such as `color`
+        (one value per dataset, or the name of a metadata entry) and `cmap`. Notebooks display
+        the result.
+        """
         from . import figures  # upward, at call time only
 
         return figures.draw(self, kind, **options)
@@ -479,6 +485,12 @@ class Comparison:
         return f"{self!r}\n{frame.to_string() if max(frame.shape) <= 12 else frame}"
 
     def _repr_html_(self) -> str:
-        """Return the distances as a table for notebooks, truncated beyond 20 rows or columns."""
+        """Return a table, truncated beyond 20 rows or columns, and a heat map for notebooks."""
+        from .figures.style import png_of  # upward, at call time only
+
         table = self.to_frame().round(4).to_html(max_rows=20, max_cols=20)
-        return f"<p>{html.escape(repr(self))}</p>{table}"
+        figure: Any = self.plot("heatmap").figure
+        picture = base64.b64encode(png_of(figure)).decode()
+        label = f"Heat map of the {html.escape(self.distance_label)} distances"
+        image = f'<img alt="{label}" src="data:image/png;base64,{picture}">'
+        return f"<p>{html.escape(repr(self))}</p>{table}{image}"

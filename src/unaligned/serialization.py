@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ._format import jsonable
 from .data.facts import Facts
@@ -22,6 +23,11 @@ _TABLE = " For a table of the distances use comparison.to_frame().to_csv(path)."
 
 def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Write a comparison and its descriptors to one file."""
+    write_archive(path, _FORMAT, *to_parts(comparison), remedy=_TABLE)
+
+
+def to_parts(comparison: Comparison) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return a comparison and its descriptors as a header for JSON, and arrays."""
     arrays = {"distances": comparison.distances, "error_bounds": comparison.error_bounds}
     signatures: list[Any] = []
     descriptors: list[Any] = []
@@ -64,19 +70,20 @@ def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> No
                 if known and not comparison.distance.same_features:
                     known[0]["feature_names"] = None  # 30,000 genes outweigh most descriptors
                 descriptors.append([side, name, list(kept), *known])
-    write_archive(path, _FORMAT, header, arrays, remedy=_TABLE)
+    return header, arrays
 
 
 def read_comparison(path: str | os.PathLike[str]) -> Comparison:
     """Read a comparison written by `write_comparison`."""
     header, arrays = read_archive(path, _FORMAT)
     try:
-        return _from_parts(header, arrays)
+        return from_parts(header, arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{os.fspath(path)!r} is not a complete comparison: {error}.") from error
 
 
-def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparison:
+def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparison:
+    """Return the comparison, the inverse of `to_parts`."""
     stores: dict[str, dict[str, Any]] = {"row": {}, "column": {}}
     facts: dict[str, dict[str, Facts]] = {"row": {}, "column": {}}
     for number, (side, name, part) in enumerate(header["signatures"]):

@@ -66,14 +66,16 @@ def metadata_tags(metadata: Mapping[str, Mapping[str, Any]], names: Sequence[str
 def one_tag(
     tag: Any, names: Sequence[str], metadata: Mapping[str, Mapping[str, Any]]
 ) -> Tag | None:
-    """Return one tag, given as for `read_tags` or by its name in the metadata."""
+    """Return one tag: a list in order, by its name in the metadata, or as for `read_tags`."""
     if tag is None:
         return None
     if isinstance(tag, str):
-        return _own_tag("tag", tag, names, metadata)
+        return _own_tag("color", tag, names, metadata)
+    if isinstance(tag, (list, tuple, range, np.ndarray)):
+        return Tag("", _aligned("color", tag, names))
     tags = read_tags(tag, names)
     if len(tags) != 1:
-        raise InputError(f"tag must be one tag; got {len(tags)}. Pass a dict with one entry.")
+        raise InputError(f"color must be one tag; got {len(tags)}. Pass a dict with one entry.")
     return tags[0]
 
 

@@ -89,3 +89,12 @@ def test_a_bar_shows_how_much_is_done(capsys):
 def test_progress_must_be_true_or_false():
     with pytest.raises(InputTypeError, match=r"progress='yes' must be True, False or None"):
         ua.signature(POINTS, progress="yes")
+
+
+def test_notebooks_without_widgets_get_text(monkeypatch, capsys):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("unaligned.engine.base.find_spec", lambda name: None)
+    ua.signature(POINTS, progress=True, **OPTIONS)  # a warning would be an error
+    captured = capsys.readouterr()
+    assert "1/1" in captured.err
+    assert "ipywidgets" not in captured.err + captured.out

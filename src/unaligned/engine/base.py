@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing, contextmanager, nullcontext
 from contextvars import ContextVar
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from ..errors import InputError, InputTypeError, Note, collected, repeat
@@ -154,7 +155,9 @@ class Progress:
         with self._lock:
             if self._bars is None:
                 columns: list[Any] = ["{task.description}", BarColumn(), MofNCompleteColumn()]
-                console = Console(stderr=True)
+                # In a notebook rich needs ipywidgets; without it, text.
+                widgets = None if find_spec("ipywidgets") else False
+                console = Console(stderr=True, force_jupyter=widgets)
                 self._bars = RichProgress(*columns, TimeRemainingColumn(), console=console)
                 self._bars.start()
             return self._bars

@@ -7,6 +7,7 @@ and leaves pyplot and its settings alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .. import _check
@@ -26,6 +27,10 @@ KINDS: dict[str, Callable[..., Axes]] = {
     "pair": pair,
     "dendrogram": dendrogram,
 }
+# Other names of options, accepted.
+_SYNONYMS = {"tag": "color", "colour": "color", "c": "color"}
+_SYNONYMS |= {"colour_map": "cmap", "color_map": "cmap", "colormap": "cmap"}
+
 __all__ = ["COLOURS", "KINDS", "MARKERS", "banded_line", "dendrogram", "diagnosis", "draw"]
 __all__ += ["drift_history"]
 __all__ += ["embedding", "heatmap", "null_distribution", "pair", "panels", "save", "spectra"]
@@ -39,7 +44,8 @@ def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
     kind
         `heatmap`, `embedding`, `spectra`, `pair` or `dendrogram`.
     **options
-        `ax`, and the options of the function of that name.
+        `ax`, `figsize`, `title`, and the options of the function of that name, such as `color`
+        and `cmap`. Without `ax` the result is displayed by notebooks.
 
     Examples
     --------
@@ -50,4 +56,8 @@ def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
     >>> draw(ua.compare(clouds, n_eigenvalues=20), "heatmap").get_title()
     'les distances'
     """
-    return KINDS[_check.one_of("kind", kind, KINDS)](comparison, **options)
+    function = KINDS[_check.one_of("kind", kind, KINDS)]
+    options = {_SYNONYMS.get(name, name): value for name, value in options.items()}
+    known = [name for name in signature(function).parameters if name != "comparison"]
+    _check.known_options(f"plot {kind!r}", options, known)
+    return function(comparison, **options)

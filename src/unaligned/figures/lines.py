@@ -25,30 +25,38 @@ if TYPE_CHECKING:
 _LINES = 0.7  # share of the width of a pair that the spectra take; the rest are the decades
 
 
-def spectra(comparison: Comparison, *, ax: Axes | None = None, tag: Any = None) -> Axes:
+def spectra(
+    comparison: Comparison,
+    *,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+    color: Any = None,
+    cmap: Any = None,
+) -> Axes:
     """Return the eigenvalues plus γ of every dataset, with error bands, on a logarithmic scale.
 
     LES is the distance between these lines.
 
     Parameters
     ----------
-    tag
+    color, cmap
         What to colour by, as for `embedding`; None gives each dataset its own colour.
     """
     signatures = _signatures(comparison, "spectra")
-    shown = one_tag(tag, comparison.names, comparison.metadata)
+    shown = one_tag(color, comparison.names, comparison.metadata)
     n = len(COLOURS)
     lines: Any = [(COLOURS[i % n], "-" if i < n else "--") for i in range(len(signatures))]
     if shown is not None:
-        lines = [(colour, "-") for colour, _ in looks(shown, len(signatures))]
+        lines = [(colour, "-") for colour, _ in looks(shown, len(signatures), cmap)]
     with style():
-        axes = new_axes(ax, (6.0, 4.2))
+        axes = new_axes(ax, (6.0, 4.2), figsize)
         for (name, signature), (colour, dashes) in zip(signatures.items(), lines, strict=True):
             _draw_spectrum(axes, signature, color=colour, linestyle=dashes, label=name)
         _label_spectra(axes, next(iter(signatures.values())).recipe.gamma)
-        set_title(axes, "diffusion spectra")
+        set_title(axes, title, "diffusion spectra")
         if shown is not None and shown.is_numeric:
-            add_legend(axes, shown)
+            add_legend(axes, shown, cmap)
         else:
             axes.legend(fontsize=8, ncols=1 + len(signatures) // 13)
     return axes
@@ -60,6 +68,8 @@ def pair(
     first: str | None = None,
     second: str | None = None,
     ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
 ) -> Axes:
     """Return two spectra, and beside them the share of each decade in the squared LES.
 
@@ -75,11 +85,11 @@ def pair(
     distance = f"{comparison.distance_label}\N{NO-BREAK SPACE}{comparison[first, second]:.4g}"
     a, b = signatures[first], comparison.reference_signatures[second]
     with style():
-        axes = new_axes(ax, (6.4, 4.2))
+        axes = new_axes(ax, (6.4, 4.2), figsize)
         _draw_spectrum(axes, a, color=COLOURS[0], label=first)
         _draw_spectrum(axes, b, color=COLOURS[1], linestyle="--", label=second)
         _label_spectra(axes, a.recipe.gamma)
-        set_title(axes, f"{first} and {second}: {distance}")
+        set_title(axes, title, f"{first} and {second}: {distance}")
         _draw_decades(axes, decades(a, b))
         axes.legend(bbox_to_anchor=(0, 0, _LINES, 1), loc="best", fontsize=9)
     return axes

@@ -12,7 +12,7 @@ from .. import _check
 from .._check import FloatArray
 from ..result import Comparison
 from ..tags import one_tag
-from .style import COLOUR_MAP, COLOURS, add_legend, fit_to_slot, looks, new_axes, set_title, style
+from .style import COLOURS, add_legend, colour_map, fit_to_slot, looks, new_axes, set_title, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +22,10 @@ def heatmap(
     comparison: Comparison,
     *,
     ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+    cmap: Any = None,
     annotate: bool | None = None,
-    colour_map: str = COLOUR_MAP,
     order: str = "given",
 ) -> Axes:
     """Return the matrix of distances as colours.
@@ -35,7 +37,7 @@ def heatmap(
     ----------
     annotate
         Write the numbers into the cells; None does so for up to 12 datasets.
-    colour_map
+    cmap
         Any colour map of matplotlib.
     order
         `"given"`, or `"tree"`: in the order of the leaves of `linkage`, with the tree above.
@@ -50,14 +52,15 @@ def heatmap(
         rows = columns = hierarchy.leaves_list(merged)
     values = comparison.distances[np.ix_(rows, columns)]
     with style():
-        axes = new_axes(ax, (2.4 + 0.45 * m, 1.6 + 0.45 * n + (0.6 if order == "tree" else 0)))
-        image = axes.imshow(values, cmap=colour_map)
+        size = (2.4 + 0.45 * m, 1.6 + 0.45 * n + (0.6 if order == "tree" else 0))
+        axes = new_axes(ax, size, figsize)
+        image = axes.imshow(values, cmap=colour_map(cmap))
         names = [comparison.reference_names[j] for j in columns]
         axes.set_xticks(range(m), names, rotation=45, ha="right")
         axes.set_yticks(range(n), [comparison.names[i] for i in rows])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
-        set_title(axes, f"{comparison.distance_label} distances")
+        set_title(axes, title, f"{comparison.distance_label} distances")
         figure: Any = axes.get_figure(root=False)
         figure.colorbar(image, ax=axes, shrink=0.8, label=f"{comparison.distance_label} distance")
         if annotate if annotate is not None else max(n, m) <= 12:
@@ -105,13 +108,20 @@ def _draw_tree_above(axes: Axes, merged: FloatArray) -> None:
     above.set_axis_off()
 
 
-def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = "average") -> Axes:
+def dendrogram(
+    comparison: Comparison,
+    *,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+    method: str = "average",
+) -> Axes:
     """Return the tree of hierarchical clustering; `method` as in `linkage`."""
     from scipy.cluster import hierarchy
 
     names = list(comparison.names)
     with style():
-        axes = new_axes(ax, (5.5, 1.2 + 0.32 * len(names)))
+        axes = new_axes(ax, (5.5, 1.2 + 0.32 * len(names)), figsize)
         colours = {"color_threshold": 0.0, "above_threshold_color": COLOURS[0]}
         tree = comparison.linkage(method)
         hierarchy.dendrogram(tree, labels=names, orientation="left", ax=axes, **colours)
@@ -121,13 +131,20 @@ def dendrogram(comparison: Comparison, *, ax: Axes | None = None, method: str = 
         axes.tick_params(axis="y", labelsize=min(9.0, max(4.0, 0.9 * height)))
         axes.spines[["left", "right", "top"]].set_visible(False)
         axes.set_xlabel(f"{comparison.distance_label} distance")
-        set_title(axes, f"{method} linkage")
+        set_title(axes, title, f"{method} linkage")
         fit_to_slot(axes, axes.yaxis)
     return axes
 
 
 def embedding(
-    comparison: Comparison, *, ax: Axes | None = None, method: str = "mds", tag: Any = None
+    comparison: Comparison,
+    *,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+    color: Any = None,
+    cmap: Any = None,
+    method: str = "mds",
 ) -> Axes:
     """Return a map of the datasets, on which similar ones are near each other.
 
@@ -135,30 +152,31 @@ def embedding(
 
     Parameters
     ----------
+    color
+        What to colour by: one value per dataset, text for groups or numbers such as a time, as
+        a list or a dict by dataset; or the name of an entry of the datasets' own metadata.
+    cmap
+        Any colour map of matplotlib.
     method
         `mds`, `metric-mds` or `diffusion`; see `unaligned.embedding.embed`.
-    tag
-        What to colour by: a dict of dataset -> value, text for groups or numbers such as a
-        time; or the name of an entry of the datasets' own metadata.
 
     Examples
     --------
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (1, 2, 3)}
-    >>> days = {"1d": 0, "2d": 2, "3d": 4}
-    >>> embedding(ua.compare(clouds, n_eigenvalues=20), tag=days).get_title()
+    >>> embedding(ua.compare(clouds, n_eigenvalues=20), color=[0, 2, 4]).get_title()
     'map of les distances (mds)'
     """
     from .labels import PointLabels
 
     places = comparison.embed(method, 2)
-    shown = one_tag(tag, comparison.names, comparison.metadata)
+    shown = one_tag(color, comparison.names, comparison.metadata)
     values = [None] * len(places) if shown is None else shown.values
     with style():
-        axes = new_axes(ax, (5.5, 4.5))
+        axes = new_axes(ax, (5.5, 4.5), figsize)
         labelled: set[Any] = set()
-        points = zip(places, values, looks(shown, len(places)), strict=True)
+        points = zip(places, values, looks(shown, len(places), cmap), strict=True)
         for place, value, (colour, marker) in points:
             # One entry of the legend per group.
             label = value if isinstance(value, str) and value not in labelled else None
@@ -167,8 +185,8 @@ def embedding(
         axes.set_aspect("equal", adjustable="datalim")
         axes.margins(0.15)
         axes.set(xlabel="first coordinate", ylabel="second coordinate")
-        set_title(axes, f"map of {comparison.distance_label} distances ({method})")
+        set_title(axes, title, f"map of {comparison.distance_label} distances ({method})")
         if shown is not None:
-            add_legend(axes, shown)
+            add_legend(axes, shown, cmap)
         PointLabels(axes, comparison.names, places)
     return axes

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import _check
+from ..errors import InputError
 from ..io.archive import whole_file
 from ..tags import Tag
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours for any colour vision, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vP*X"
-COLOUR_MAP = "viridis"
 _MISSING = ("#999999", "o")  # where a tag has no value
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
@@ -36,18 +38,72 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Apply the style inside the `with` block only."""
+    """Apply the style inside the `with` block only; settings that the user changed stay."""
     import matplotlib as mpl
 
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context({name: value for name, value in _STYLE.items() if _is_default(name)}):
         yield
 
 
-def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the given axes, or those of a new figure of this size in inches."""
+def _is_default(name: Any) -> bool:
+    import matplotlib as mpl
+
+    return bool(mpl.rcParams[name] == mpl.rcParamsDefault[name])
+
+
+def new_axes(
+    ax: Axes | None, size: tuple[float, float], figsize: tuple[float, float] | None = None
+) -> Axes:
+    """Return the given axes, or those of a new figure, which notebooks display.
+
+    Its size in inches is `figsize`, else `figure.figsize` if the user changed it, else `size`.
+    """
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    return ax or Figure(figsize=size, layout="constrained").add_subplot()
+    if ax is not None:
+        if figsize is not None:
+            raise InputError("figsize is the size of a new figure, and ax was given. Give one.")
+        return ax
+    if figsize is None and not _is_default("figure.figsize"):
+        figsize = mpl.rcParams["figure.figsize"]
+    size = size if figsize is None else _checked_size(figsize)
+    axes: Any = Figure(figsize=size, layout="constrained").add_subplot()
+    # A free-standing figure is no output of its own in a notebook, and axes are shown as text.
+    axes._repr_png_ = partial(png_of, axes.figure)
+    return axes  # type: ignore[no-any-return]
+
+
+def _checked_size(figsize: Any) -> tuple[float, float]:
+    try:
+        width, height = (float(side) for side in figsize)
+    except (TypeError, ValueError):
+        width = height = 0.0
+    if not (0 < width < 1000 and 0 < height < 1000):
+        raise InputError(f"figsize={figsize!r} must be (width, height) in inches.")
+    return width, height
+
+
+def png_of(figure: Figure) -> bytes:
+    """Return a figure as PNG."""
+    stream = io.BytesIO()
+    with style():
+        figure.savefig(stream, format="png", dpi=100)
+    return stream.getvalue()
+
+
+def colour_map(cmap: Any) -> Any:
+    """Return a colour map of matplotlib by name, or as it is; None is the user's default."""
+    import matplotlib as mpl
+
+    if cmap is None:
+        return mpl.colormaps[mpl.rcParams["image.cmap"]]
+    if not isinstance(cmap, str):
+        return cmap
+    if cmap not in mpl.colormaps:
+        near = _check.did_you_mean(cmap, mpl.colormaps)
+        raise InputError(f"cmap={cmap!r} is no colour map of matplotlib.{near}")
+    return mpl.colormaps[cmap]
 
 
 def _n_letters(axes: Axes, fontsize: float) -> int:
@@ -90,12 +146,13 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
-def set_title(axes: Axes, title: str) -> None:
-    """Write a title in lines no wider than the axes."""
+def set_title(axes: Axes, title: str | None, default: str = "") -> None:
+    """Write a title, by default `default`, in lines no wider than the axes."""
+    title = default if title is None else str(title)
     axes.set_title(textwrap.fill(title, max(_n_letters(axes, _STYLE["axes.titlesize"]), 10)))
 
 
-def add_legend(axes: Axes, tag: Tag) -> None:
+def add_legend(axes: Axes, tag: Tag, cmap: Any = None) -> None:
     """Add a legend of the groups of a tag, or a colour bar of its numbers."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -103,25 +160,30 @@ def add_legend(axes: Axes, tag: Tag) -> None:
     if not tag.is_numeric:
         axes.legend(title=tag.name)
         return
-    scale = ScalarMappable(Normalize(*tag.limits), cmap=COLOUR_MAP)
+    scale = ScalarMappable(Normalize(*tag.limits), cmap=colour_map(cmap))
     figure: Any = axes.get_figure(root=False)
     figure.colorbar(scale, ax=axes, shrink=0.8, label=tag.name)
 
 
-def looks(tag: Tag | None, n: int) -> list[tuple[Any, str]]:
-    """Return the colour and the marker of each of n datasets, by a tag if there is one."""
-    import matplotlib as mpl
+def looks(tag: Tag | None, n: int, cmap: Any = None) -> list[tuple[Any, str]]:
+    """Return the colour and the marker of each of n datasets, by a tag if there is one.
 
+    Groups have the colours of a given colour map at equal distances.
+    """
+    shades = colour_map(cmap)
     if tag is None:
         return [(COLOURS[0], MARKERS[0])] * n
     if not tag.is_numeric:
-        every = {
-            group: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)])
+        last = max(len(tag.groups) - 1, 1)
+        every: dict[str, tuple[Any, str]] = {
+            group: (
+                COLOURS[i % len(COLOURS)] if cmap is None else shades(i / last),
+                MARKERS[i % len(MARKERS)],
+            )
             for i, group in enumerate(tag.groups)
         }
         return [_MISSING if v is None else every[str(v)] for v in tag.values]
     low, high = tag.limits
-    shades = mpl.colormaps[COLOUR_MAP]
     return [
         _MISSING if v is None else (shades((float(v) - low) / (high - low or 1.0)), MARKERS[0])
         for v in tag.values
