@@ -11,6 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -22,6 +25,7 @@ from datasets import DATA
 
 import unaligned as ua
 from unaligned.data.shapes import torus2, torus_angles
+from unaligned.engine import Threads
 
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 ALPHA, HORIZON, SEQUENCES = 0.05, 20, 1000
@@ -131,7 +135,173 @@ def null(kept: Kept) -> None:
         print(f"| {name} | {' | '.join(rates)} | {battery:.3f} |", flush=True)
 
 
-PARTS = {"null": null}
+def gas_table(kept: Kept) -> None:
+    """Print what each instrument sees in the gas sensors, at alpha = 0.01 for each batch."""
+    first = gas(1)
+
+    def p_values(monitor: ua.DriftMonitor, batch: np.ndarray) -> list[float]:
+        return [reading.p_value for reading in monitor.read(batch).readings]
+
+    monitor = ua.DriftMonitor(first, distances=EVERY, n_jobs=1)
+    print("| batch | rows | les | edistance | mmd | ks | battery |\n|---|---|---|---|---|---|---|")
+    for number in GAS:
+        batch = gas(number)
+        p = p_values(monitor, batch)
+        verdict = "drift" if _battery(np.array([p]))[0] else "no drift"
+        values = " | ".join(f"{value:.1g}{' *' * (value <= 0.01)}" for value in p)
+        print(f"| {number} | {len(batch)} | {values} | {verdict} |", flush=True)
+
+    def split(rng: np.random.Generator) -> list[list[float]]:
+        rows = first[rng.permutation(len(first))]
+        fitted = ua.DriftMonitor(rows[:300], distances=EVERY, n_jobs=1)
+        dead = rows[300:].copy()
+        dead[:, rng.integers(dead.shape[1])] = 0.0
+        return [p_values(fitted, batch) for batch in (rows[300:], dead)]
+
+    found = kept.repeat("gas splits", kept.runs(200), split)
+    for name, p in (("null split", found[:, 0]), ("one dead sensor of 128", found[:, 1])):
+        rates = " | ".join(f"{rate:.3f}" for rate in (p <= 0.01).mean(axis=0))
+        battery = _battery(p).mean()
+        print(f"| {name}, share of {len(p)} flagged | 145 | {rates} | {battery:.3f} |", flush=True)
+
+
+def _battery(p: np.ndarray, alpha: float = 0.01) -> np.ndarray:
+    """Return whether the battery flags batches, from the p-values of all instruments, (n, 4)."""
+    chosen = p[:, [EVERY.index(instrument) for instrument in BATTERY]]
+    return np.asarray((chosen <= alpha / len(BATTERY)).any(axis=1))
+
+
+def delay(kept: Kept) -> None:
+    """Batches of 100 rows until the alarm, where batch 6 is mixed into batch 1."""
+    first, sixth = gas(1), gas(6)
+
+    def stream(rng: np.random.Generator, share: float) -> list[list[float]]:
+        rows = first[rng.permutation(len(first))]
+        monitor = ua.DriftMonitor(
+            rows[:245], distances=EVERY, alpha=ALPHA, horizon=HORIZON, block_size=20, n_jobs=1
+        )
+        n_new, found = round(100 * share), []
+        for _ in range(HORIZON):
+            old = rows[245 + rng.permutation(200)[: 100 - n_new]]
+            new = sixth[rng.permutation(len(sixth))[:n_new]]
+            check = monitor.check(np.vstack([old, new]))
+            found.append([reading.p_value for reading in check.readings])
+            if max(found[-1]) <= ALPHA / HORIZON / 3:  # all have seen it
+                break
+        return found + [[1.0] * len(EVERY)] * (HORIZON - len(found))
+
+    print(f"alpha = {ALPHA} over {HORIZON} batches; median delay (share detected)")
+    print("| mixed in | les | edistance | mmd | ks | battery |\n|---|---|---|---|---|---|")
+    for share in (0.0, 0.05, 0.1, 0.2, 0.5):
+        found = kept.repeat(f"delay {share}", kept.runs(100), lambda rng, s=share: stream(rng, s))
+        level = ALPHA / HORIZON
+        alarms = [found[:, :, i] <= level for i in range(len(EVERY))]
+        flat = found.reshape(-1, len(EVERY))
+        alarms.append(_battery(flat, level).reshape(found.shape[:2]))
+        cells = []
+        for alarm in alarms:
+            seen = alarm.any(axis=1)
+            batches = np.where(seen, alarm.argmax(axis=1) + 1.0, np.inf)
+            middle = float(np.median(batches))
+            shown = f"{middle:.0f}" if math.isfinite(middle) else f"> {HORIZON}"
+            cells.append(f"{shown} ({seen.mean():.2f})")
+        print(f"| {share:.0%} | {' | '.join(cells)} |", flush=True)
+
+
+def spaces(kept: Kept) -> None:
+    """Batches in other feature spaces, by les alone: 5 batches of 160 rows at alpha = 0.05."""
+    sixth = gas(6)
+    spread = sixth.std(axis=0)
+    others = {number: gas(number) / spread for number in (2, 3, 8, 9)}
+
+    def rotated(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rows @ np.linalg.qr(rng.normal(size=(rows.shape[1],) * 2))[0]
+
+    def some(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rows[:, rng.permutation(rows.shape[1])[:64]]
+
+    def sequence(rng: np.random.Generator) -> list[bool]:
+        rows = (sixth / spread)[rng.permutation(len(sixth))]
+        monitor = ua.DriftMonitor(
+            rows[:1500], distances="les", alpha=0.05, horizon=5, n_jobs=1, rng=0
+        )
+        starts = range(1500, 2300, 160)
+        batches = [rotated(rows[start : start + 160], rng) for start in starts]
+        found = [any(monitor.read(batch).is_drift for batch in batches)]
+        found.append(monitor.read(some(rows[1500:1660], rng)).is_drift)
+        for batch in others.values():
+            chosen = batch[rng.permutation(len(batch))[:160]]
+            found.append(monitor.read(rotated(chosen, rng)).is_drift)
+        return found
+
+    rates = kept.repeat("spaces", kept.runs(300), sequence).mean(axis=0)
+    names = ["5 rotated batches, any alarm", "64 of 128 columns"]
+    names += [f"gas batch {number}, rotated" for number in others]
+    print("| batches | share flagged |\n|---|---|")
+    for name, rate in zip(names, rates, strict=True):
+        print(f"| {name} | {rate:.3f} |")
+
+
+def cost(kept: Kept) -> None:
+    """Time a check of 1000 × 128 against the batch's own block signatures and kernels."""
+    rng = np.random.default_rng(kept.seed)
+    for n_reference in (10_000, 100_000):
+        monitor = ua.DriftMonitor(rng.normal(size=(n_reference, 128)), n_jobs=1)
+        shape, kernel = monitor._baseline.shared.instruments[:2]
+        checks, parts = [], []
+        for _ in range(9):
+            batch = rng.normal(size=(1000, 128))
+            started = time.perf_counter()
+            monitor.read(batch)
+            checks.append(time.perf_counter() - started)
+            started = time.perf_counter()
+            data = ua.Dataset(batch[: 1000 // shape.size * shape.size])
+            shape.distances(data, 0, Threads(1))
+            kernel._for(1000).distances(ua.Dataset(batch[:992]), 0, Threads(1))
+            parts.append(time.perf_counter() - started)
+        ratio = np.median(np.array(checks[1:]) / np.array(parts[1:]))
+        print(
+            f"{n_reference} reference rows: check {np.median(checks):.3f} s, signatures and "
+            f"kernels {np.median(parts):.3f} s, ratio {ratio:.2f}",
+            flush=True,
+        )
+
+
+LOADING = """
+import sys, time, tracemalloc
+import unaligned as ua
+ua.DriftMonitor
+started = time.perf_counter()
+monitor = ua.DriftMonitor.load(sys.argv[1])
+print(f"loaded in {time.perf_counter() - started:.2f} s")
+tracemalloc.start()
+again = ua.DriftMonitor.load(sys.argv[1])
+held, peak = (number / 2**20 for number in tracemalloc.get_traced_memory())
+print(f"holds {held:.1f} MiB, peak while loading {peak:.1f} MiB")
+"""
+
+
+def size(kept: Kept) -> None:
+    """Measure a monitor of 100,000 × 128 rows: fit, file, seconds to load, memory."""
+    rng = np.random.default_rng(kept.seed)
+    started = time.perf_counter()
+    monitor = ua.DriftMonitor(rng.normal(size=(100_000, 128)))
+    print(f"fitted in {time.perf_counter() - started:.1f} s, blocks of {monitor.block_size} rows")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "monitor.npz")
+        monitor.save(path)
+        print(f"file of {path.stat().st_size / 2**20:.1f} MiB", flush=True)
+        subprocess.run([sys.executable, "-c", LOADING, str(path)], check=True)
+
+
+PARTS = {
+    "null": null,
+    "gas": gas_table,
+    "delay": delay,
+    "spaces": spaces,
+    "cost": cost,
+    "size": size,
+}
 
 
 def main() -> None:

@@ -320,3 +320,9 @@ def test_distances_between_rows_are_checked_by_les():
     assert monitor.check(matrix(normal(120, 1, d=9))).is_drift
     with pytest.raises(InputError, match="has no columns"):
         ua.DriftMonitor(matrix(normal(300)), distances="ks")
+
+
+def test_without_scale_the_battery_takes_columns_as_they_are():
+    monitor = ua.DriftMonitor(normal(600), scale=False)
+    assert not monitor.check(normal(200, 1)).is_drift
+    assert monitor.check(normal(200, 1) + 1).is_drift

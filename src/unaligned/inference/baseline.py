@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,7 +17,7 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..data.preprocess import is_fitted
-from ..engine import Engine
+from ..engine import Engine, resolve_engine
 from ..errors import InputError, NotApplicableError, SampleSizeWarning, counted, warn
 from ..metrics.base import Distance, dense_points, feature_mismatch
 from ..metrics.les import LES
@@ -88,7 +88,7 @@ class View:
     instruments: tuple[Instrument, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Baseline:
     """What is known of the reference, and the instruments fitted to it.
 
@@ -101,8 +101,15 @@ class Baseline:
     fingerprint: str
     block_size: int  # of the block signatures
     shared: View | None
-    plain: View | None
+    plain_view: View | Callable[[], View] | None
     points: FloatArray | None = None  # scaled rows of the reference, for kernels and features
+
+    @property
+    def plain(self) -> View | None:
+        """The view of any columns; beside `shared` it is fitted when it is first needed."""
+        if callable(self.plain_view):
+            self.plain_view = self.plain_view()
+        return self.plain_view
 
     def column_names(self, number: int) -> Sequence[str]:
         """Return the names of the columns that the instruments see."""
@@ -142,35 +149,23 @@ def fit_baseline(reference: Dataset, settings: Settings, engine: Engine) -> Base
     O(n b³ + r² d) time for n blocks of b rows and r ≤ 4096 rows of d columns.
     """
     rows = _Rows.of(reference, settings)
-    size = settings.block_size or block_size_of(rows.rest.size, settings)
-    n_blocks = min(rows.rest.size // size, _MOST_BLOCKS)
-    if settings.methods:
-        _require_blocks(n_blocks, size, reference, settings)
-    methods = {name: fit_to_blocks(method, size) for name, method in settings.methods.items()}
-
-    def shapes(steps: tuple[str, ...]) -> dict[str, Instrument]:
-        data, chosen = reference.with_options(preprocess=steps), rows.rest[: n_blocks * size]
-        seed = settings.seed
-        return {
-            name: Shape.fit(m, data, chosen, size, seed, engine) for name, m in methods.items()
-        }
-
-    plain = shared = points = None
     own = rows.steps[: len(reference.preprocess)]
-    if methods and not any("@" in step for step in own):
-        plain = View(own, tuple(shapes(own).values()))
-    if settings.scale or plain is None or len(methods) < len(settings.distances):
-        found = shapes(rows.steps) if rows.steps != own or plain is None else {}
-        if len(methods) < len(settings.distances):
-            points = rows.kept
-            width = rows.width if "mmd" in settings.distances else 1.0
-            for name in settings.distances:
-                if name not in methods:
-                    found[name] = point_instrument(name, points, width)
-        shared = View(rows.steps, tuple(found[name] for name in settings.distances))
-    name = reference.name or "reference"
-    facts, print_ = reference.facts, reference.fingerprint
-    return Baseline(name, facts, print_, size, shared, plain, points)
+    has_others = len(settings.methods) < len(settings.distances)
+    fits_any = bool(settings.methods) and not any("@" in step for step in own)
+
+    def plain() -> View:
+        with resolve_engine(None, -1, False) as where:
+            return rows.view(own, tuple(settings.methods), None, where)
+
+    name, size = reference.name or "reference", rows.size
+    found = Baseline(name, reference.facts, reference.fingerprint, size, None, None)
+    if settings.scale or has_others or not fits_any:
+        found.points = rows.kept if has_others else None
+        found.shared = rows.view(rows.steps, settings.distances, found.points, engine)
+        found.plain_view = plain if fits_any else None
+    else:
+        found.plain_view = plain()
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,9 +173,11 @@ class _Rows:
     """The rows of a reference in random order: some for the scales, the rest for instruments."""
 
     dataset: Dataset  # raw
+    settings: Settings
     steps: tuple[str, ...]  # fitted
     fit: IndexArray
     rest: IndexArray
+    size: int  # of a block
 
     @staticmethod
     def of(reference: Dataset, settings: Settings) -> _Rows:
@@ -194,9 +191,37 @@ class _Rows:
             label = f"reference-{reference.fingerprint[:8]}"
             centred = not sparse.issparse(reference.values)
             steps = fit_steps(rows.source, steps, label, centred=centred)
-        return _Rows(reference, steps, order[:n_fit], order[n_fit:])
+        size = settings.block_size or block_size_of(n - n_fit, settings)
+        if settings.methods:
+            _require_blocks((n - n_fit) // size, size, reference, settings)
+        return _Rows(reference, settings, steps, order[:n_fit], order[n_fit:], size)
+
+    def view(
+        self,
+        steps: tuple[str, ...],
+        names: Sequence[str],
+        points: FloatArray | None,
+        engine: Engine,
+    ) -> View:
+        """Return the instruments of these names, fitted to rows that went through the steps."""
+        data, size, seed = (
+            self.dataset.with_options(preprocess=steps),
+            self.size,
+            self.settings.seed,
+        )
+        chosen = self.rest[: min(self.rest.size // size, _MOST_BLOCKS) * size]
+        found: list[Instrument] = []
+        for name in names:
+            if name in self.settings.methods:
+                method = fit_to_blocks(self.settings.methods[name], size)
+                found.append(Shape.fit(method, data, chosen, size, seed, engine))
+            elif points is not None:
+                width = self.width if name == "mmd" else 1.0
+                found.append(point_instrument(name, points, width))
+        return View(steps, tuple(found))
 
     def points(self, rows: IndexArray) -> FloatArray:
+        """Return preprocessed rows, dense."""
         return dense_points(self.dataset.with_options(preprocess=self.steps).take(rows))
 
     @property

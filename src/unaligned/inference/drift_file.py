@@ -67,7 +67,7 @@ def load_monitor(
             fingerprint=header["fingerprint"],
             block_size=header["block_size"],
             shared=views.get("shared"),
-            plain=views.get("plain"),
+            plain_view=views.get("plain"),
             points=arrays.get("points"),
         )
         history = [DriftCheck.from_dict(check) for check in header["history"]]

@@ -358,7 +358,7 @@ class Features(Instrument):
         values = np.sort(dense_points(batch.take(rows)), axis=0)
         m = len(values)
         gaps = kolmogorov.largest_gaps(self.points, values)
-        found = kolmogorov.p_values(gaps, n, m, exact_below=max(0.1, 2.0 * level))
+        found = kolmogorov.p_values(gaps, n, m, exact_below=2.0 * level)
         by_feature, _ = energy.adjusted(found)
         p_value, score = float(by_feature.min()), float(gaps.max()) / (n * m)
         return Reading(self.name, p_value, level, score, self.smallest(m, level), m, 1, by_feature)
