@@ -44,6 +44,7 @@ CONVENIENCE = {
     ("diagnosis",),
     ("data", "dataset"),
     ("inference", "permutation"),
+    ("explanation", "result"),
     ("inference", "drift"),
     ("comparison",),
 }
@@ -132,6 +133,7 @@ CONTRACT = {
     "distance",
     "errors",
     "estimate",
+    "explain",
     "load",
     "load_all",
     "log_euclidean_bounds",
@@ -182,6 +184,7 @@ def test_options_are_keyword_only():
         (ua.distance, 3),
         (ua.compare, 2),
         (ua.permutation_test, 2),
+        (ua.explain, 2),
         (ua.DriftMonitor, 1),
     ):
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]

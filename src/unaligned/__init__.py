@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .cost import estimate as estimate
     from .data.dataset import Dataset as Dataset
     from .diagnosis import diagnose as diagnose
+    from .explanation import explain as explain
     from .inference.drift import DriftMonitor as DriftMonitor
     from .inference.permutation import permutation_test as permutation_test
     from .integrations import anndata as sc  # noqa: F401
@@ -48,6 +49,7 @@ _HOME = {
     "diagnose": "diagnosis",
     "distance": "comparison",
     "estimate": "cost",
+    "explain": "explanation",
     "load": "io.load",
     "load_all": "io.load",
     "log_euclidean_bounds": "spectra.bounds",

@@ -23,6 +23,7 @@ from ..errors import (
     NotApplicableError,
     NumericalError,
     collected,
+    counted,
     repeat,
 )
 from ..execution import all_pairs, describe_all
@@ -169,3 +170,37 @@ def averaged(squared: FloatArray, n_blocks: int) -> FloatArray:
     means = squared.reshape(n, n_blocks, n, n_blocks).mean(axis=(1, 3))
     own = np.diagonal(means)
     return np.asarray(means - 0.5 * (own[:, None] + own))
+
+
+def row_labels(
+    argument: str, labels: Any, dataset: Dataset
+) -> tuple[npt.NDArray[np.str_], list[str]]:
+    """Return the label of every row as text, and the groups in the order in which they occur."""
+    found = np.asarray(labels)
+    if found.shape != (dataset.n_samples,):
+        dropped = ""
+        if dataset.n_dropped:
+            dropped = f" ({counted(dataset.n_dropped, 'row')} with NaN dropped; drop them first)"
+        raise InputError(
+            f"{argument}: {dataset.label} has {dataset.n_samples} rows{dropped}, and its labels "
+            f"have shape {found.shape}. Give one label per row."
+        )
+    items: list[Any] = found.tolist()
+    if found.dtype.kind in "mM":  # of one unit, since tolist() makes numbers of nanoseconds
+        dates = found.astype(f"{found.dtype.kind}8[ns]").astype(str).tolist()
+        items = [None if date == "NaT" else date for date in dates]
+    missing = next((i for i, item in enumerate(items) if _check.is_missing(item)), None)
+    if missing is not None:
+        raise InputError(
+            f"{argument}: row {missing} of {dataset.label} has no label ({found[missing]}). "
+            "Give every row a label, or leave the row out."
+        )
+    texts = {item: _text(item) for item in dict.fromkeys(items)}
+    return np.array([texts[item] for item in items]), list(dict.fromkeys(texts.values()))
+
+
+def _text(label: Any) -> str:
+    """Return a label as text, the same for 1, 1.0, "1" and b"1"."""
+    if isinstance(label, bytes):
+        return label.decode(errors="replace")
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)

@@ -39,6 +39,7 @@ from .partition import (
     fit_to_blocks,
     fitted_once,
     require_rows,
+    row_labels,
 )
 
 if TYPE_CHECKING:
@@ -287,7 +288,7 @@ def _blocks(
             "groups must be a pair: the labels of the rows of a, and those of the rows of b, not "
             f"{_check.shape_of(groups)}."
         )
-    sides = [_labels(*both) for both in zip(groups, whole, strict=True)]
+    sides = [row_labels("groups", *both) for both in zip(groups, whole, strict=True)]
     design, size, per_group = _group_design(sides, whole, block_size)
     parts = [
         cut_groups(dataset, *side, size, per_group, draw)
@@ -306,38 +307,6 @@ def _require_blocks(design: energy.Design, size: int, datasets: Sequence[Dataset
         f"{_CALLER} needs at least 4 blocks of block_size={size} rows, that is {4 * size} rows; "
         f"{smallest.label} has {smallest.n_samples}. Give more rows, or a smaller block_size."
     )
-
-
-def _labels(labels: Any, dataset: Dataset) -> tuple[npt.NDArray[np.str_], list[str]]:
-    """Return the label of every row as text, and the groups in the order in which they occur."""
-    found = np.asarray(labels)
-    if found.shape != (dataset.n_samples,):
-        dropped = ""
-        if dataset.n_dropped:
-            dropped = f" ({counted(dataset.n_dropped, 'row')} with NaN dropped; drop them first)"
-        raise InputError(
-            f"groups: {dataset.label} has {dataset.n_samples} rows{dropped}, and its labels have "
-            f"shape {found.shape}. Give one label per row."
-        )
-    items: list[Any] = found.tolist()
-    if found.dtype.kind in "mM":  # of one unit, since tolist() makes numbers of nanoseconds
-        dates = found.astype(f"{found.dtype.kind}8[ns]").astype(str).tolist()
-        items = [None if date == "NaT" else date for date in dates]
-    missing = next((i for i, item in enumerate(items) if _check.is_missing(item)), None)
-    if missing is not None:
-        raise InputError(
-            f"groups: row {missing} of {dataset.label} has no label ({found[missing]}). "
-            "Give every row a label, or leave the row out."
-        )
-    texts = {item: _text(item) for item in dict.fromkeys(items)}
-    return np.array([texts[item] for item in items]), list(dict.fromkeys(texts.values()))
-
-
-def _text(label: Any) -> str:
-    """Return a label as text, the same for 1, 1.0, "1" and b"1"."""
-    if isinstance(label, bytes):
-        return label.decode(errors="replace")
-    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
 def _group_design(

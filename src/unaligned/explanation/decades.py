@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._check import FloatArray
-from .spectra.signature import Signature
+from .._check import FloatArray
+from ..spectra.signature import Signature
 
 
 class Decade(NamedTuple):

@@ -1,0 +1,172 @@
+"""Random blocks of rows of two datasets, and the signatures of their matrices of distances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .. import _check
+from .._check import FloatArray, IndexArray
+from ..data.dataset import Dataset
+from ..engine import Engine, limited_blas, resolve_engine
+from ..errors import DataWarning, InputError, warn
+from ..metrics.base import squared_distances
+from ..operators.bandwidth import estimate_scale
+from ..operators.base import MatrixOperator
+from ..operators.diffusion import DiffusionOperator
+from ..operators.kernel import KERNELS
+from ..spectra.pipeline import SignatureSettings
+
+# A quarter of the smaller dataset, within limits. Larger blocks rank causes better than more of
+# them (docs/explanation.md); beyond 250 rows they take longer and rank no better.
+SMALLEST_BLOCK, LARGEST_BLOCK, FEWEST_BLOCKS = 30, 250, 4
+SHARE = 3  # K is a third of the rows of a block, as in the permutation test
+
+
+class Block(NamedTuple):
+    """Rows of one dataset: their values, and their squared distances, (b, b)."""
+
+    values: FloatArray
+    squared: FloatArray
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The rows of every block: `rows[side]` has shape (n_blocks, size).
+
+    Blocks come in decks of `per_deck` disjoint ones; every deck is another random partition.
+    """
+
+    rows: tuple[IndexArray, IndexArray]
+    per_deck: int
+
+    @property
+    def size(self) -> int:
+        """The number of rows of a block."""
+        return int(self.rows[0].shape[1])
+
+    @staticmethod
+    def of(
+        datasets: tuple[Dataset, Dataset], block_size: int | None, n_repeats: int, seed: int
+    ) -> Plan:
+        """Return the blocks of `n_repeats` partitions into four, or as many of fewer partitions.
+
+        Both datasets have equally many blocks; a larger one is sampled.
+        """
+        smallest = min(datasets, key=lambda dataset: dataset.n_samples)
+        size = min(max(smallest.n_samples // FEWEST_BLOCKS, SMALLEST_BLOCK), LARGEST_BLOCK)
+        if block_size is not None:
+            size = _check.positive_int("block_size", block_size, minimum=10)
+        if smallest.n_samples < FEWEST_BLOCKS * size:
+            raise InputError(
+                f"explain() needs {FEWEST_BLOCKS} blocks of block_size={size} rows, that is "
+                f"{FEWEST_BLOCKS * size}; {smallest.label} has {smallest.n_samples}. Give more "
+                "rows, or a smaller block_size."
+            )
+        n_all = FEWEST_BLOCKS * n_repeats
+        per_deck = min(smallest.n_samples // size, n_all)
+        n_decks = max(1, n_all // per_deck)
+        rows = []
+        for dataset in datasets:
+            rng, n = dataset.generator(seed), dataset.n_samples
+            decks = [rng.permutation(n)[: per_deck * size] for _ in range(n_decks)]
+            rows.append(np.concatenate(decks).reshape(-1, size))
+        return Plan((rows[0], rows[1]), per_deck)
+
+    def decks(self, n_done: int) -> Iterator[slice]:
+        """Yield the decks among the first `n_done` blocks; the last may hold fewer blocks."""
+        for start in range(0, n_done, self.per_deck):
+            stop = min(start + self.per_deck, n_done)
+            if start == 0 or stop - start >= FEWEST_BLOCKS:
+                yield slice(start, stop)
+
+
+def dense_rows(dataset: Dataset, rows: IndexArray) -> FloatArray:
+    """Return rows of prepared points as a dense array; `dataset` is `fitted_once`."""
+    values = dataset.take(rows).prepared()
+    if sparse.issparse(values):
+        values = values.toarray()
+    found: FloatArray = np.ascontiguousarray(values, dtype=np.float64)
+    return found
+
+
+def read_block(dataset: Dataset, rows: IndexArray) -> Block:
+    """Return a block of points, or of a matrix of distances."""
+    values = dense_rows(dataset, rows)
+    is_matrix = dataset.kind == "distances"
+    return Block(values, values**2 if is_matrix else squared_distances(values, values))
+
+
+def log_spectrum(
+    squared: FloatArray, settings: SignatureSettings, n_eigenvalues: int
+) -> FloatArray:
+    """Return log(λ + γ) of the K largest eigenvalues, (K,); overwrites `squared`.
+
+    σ² is that of these distances. By LAPACK, O(b³).
+    """
+    scale = estimate_scale(squared, settings.kernel).sigma_squared
+    affinity = KERNELS[settings.kernel.kernel](scale).of_squared(squared)
+    matrix = DiffusionOperator(MatrixOperator(affinity)).to_dense()
+    eigenvalues = np.linalg.eigvalsh(matrix)[::-1][:n_eigenvalues]
+    return np.asarray(np.log(np.maximum(eigenvalues, 0.0) + float(settings.gamma)))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is explained, on which blocks, and how signatures are computed."""
+
+    datasets: tuple[Dataset, Dataset]
+    plan: Plan
+    settings: SignatureSettings
+    seed: int
+    n_jobs: int | None = None
+    progress: bool | None = None
+
+    @property
+    def n_eigenvalues(self) -> int:
+        """K of whole blocks: as given, or a third of their rows."""
+        k, size = self.settings.n_eigenvalues, self.plan.size
+        if k is not None and k > size:
+            raise InputError(
+                f"n_eigenvalues={k} needs blocks of at least {k} rows; block_size is {size}. "
+                "Lower n_eigenvalues, or leave it out."
+            )
+        return k or max(size // SHARE, 3)
+
+    def run(self, function: Any, task: Any) -> list[Any]:
+        """Return `function(task, (side, rows))` of all blocks, those of both datasets by turns.
+
+        Ctrl-C keeps what is done, if that is four blocks of each dataset, with a warning.
+        """
+        both = zip(*self.plan.rows, strict=True)
+        items = [(side, rows) for pair in both for side, rows in enumerate(pair)]
+        done: list[Any] = []
+        jobs = -1 if self.n_jobs is None else self.n_jobs
+        try:
+            with resolve_engine(None, jobs, self.progress) as at, limited_blas(1):
+                _collect(at, function, items, task, done)
+        except KeyboardInterrupt:
+            if len(done) < 2 * FEWEST_BLOCKS:
+                raise
+            warn(
+                f"Stopped by Ctrl-C after {len(done)} of {len(items)} blocks; the result is that "
+                "of these.",
+                DataWarning,
+            )
+        return done[: len(done) // 2 * 2]
+
+
+def _collect(at: Engine, function: Any, items: list[Any], task: Any, done: list[Any]) -> None:
+    """Append the results to `done` as they come."""
+    with (
+        at.progress.task("explaining", len(items), unit="blocks") as advance,
+        closing(at.map(function, items, shared=task)) as results,  # type: ignore[type-var]
+    ):
+        for found in results:
+            done.append(found)
+            advance()

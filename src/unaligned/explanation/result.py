@@ -1,0 +1,180 @@
+"""Explanation: what makes two datasets differ, feature by feature or group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._check import FloatArray
+from ..errors import DataWarning, counted, warn
+from .blocks import Request
+from .changes import changes_of, deck_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_NAMED = 5  # candidates that the summary names
+_NOUNS = {"features": "feature", "rows": "group"}
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The result of `explain` by features or rows, the largest changes first.
+
+    Attributes
+    ----------
+    by
+        `"features"` or `"rows"`.
+    names, n_samples
+        Of the two datasets.
+    distance
+        The LES distance between them at the size of a block, corrected for noise and size as in
+        `permutation_test`.
+    labels
+        Names of the features, groups of features or groups of rows.
+    change
+        The distance without it minus the distance with it: negative where it makes the datasets
+        differ, positive where they are alike in it. For rows both distances are those of equally
+        many rows.
+    noise
+        The standard error of `change`.
+    exceeds_noise
+        Whether the change is beyond what the largest of all changes reaches by noise alone, in
+        95 % of cases.
+    threshold
+        The multiple of `noise` that is meant by that.
+    members
+        The columns of each label that stands for several.
+    block_size, n_blocks, n_eigenvalues, gamma
+        Rows of a block, blocks of each dataset, and K (of whole blocks) and γ of their signatures.
+    is_complete
+        Whether all blocks were done; False after Ctrl-C.
+    """
+
+    by: str
+    names: tuple[str, str]
+    n_samples: tuple[int, int]
+    distance: float
+    labels: tuple[str, ...]
+    change: FloatArray = field(repr=False)
+    noise: FloatArray = field(repr=False)
+    exceeds_noise: npt.NDArray[np.bool_] = field(repr=False)
+    threshold: float
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    block_size: int = 0
+    n_blocks: int = 0
+    n_eigenvalues: int = 0
+    gamma: float = 0.0
+    is_complete: bool = True
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return `change`, `noise` and `exceeds_noise` indexed by `labels`."""
+        import pandas as pd
+
+        columns = {name: getattr(self, name) for name in ("change", "noise", "exceeds_noise")}
+        return pd.DataFrame(columns, index=pd.Index(self.labels, name=_NOUNS[self.by]))
+
+    @property
+    def summary(self) -> str:
+        """The result in words."""
+        noun = _NOUNS[self.by]
+        start = f"{self.names[0]!r} and {self.names[1]!r} are at les {self.distance:.3g}"
+        if not self.is_complete:
+            start += f" (stopped after {2 * self.n_blocks} blocks)"
+        marked = np.flatnonzero(self.exceeds_noise)
+        n_all = counted(len(self.labels), noun)
+        if not marked.size:
+            return f"{start}. Leaving out none of the {n_all} changes that by more than noise."
+        lower, higher = ([i for i in marked if sign * self.change[i] > 0] for sign in (-1, 1))
+        effects = [
+            f" Without {self._listed(found)} it is {word}."
+            for word, found in (("smaller", lower), ("larger", higher))
+            if found
+        ]
+        return (
+            f"{start}. Leaving out {marked.size} of {n_all} changes that by more than noise."
+            f"{''.join(effects)}"
+        )
+
+    def _listed(self, places: list[Any]) -> str:
+        shown = [
+            f"{self.labels[i]} ({self.change[i]:+.2g} ± {self.noise[i]:.1g})"
+            for i in places[:_NAMED]
+        ]
+        return ", ".join(shown) + (
+            f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        )
+
+    def plot(self, ax: Axes | None = None, *, n_shown: int = 20) -> Axes:
+        """Draw the changes with their noise, the largest `n_shown` first."""
+        from ..figures import explanation  # upward, at call time only
+
+        return explanation(self, ax=ax, n_shown=n_shown)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all values by name, the summary included."""
+        return {**vars(self), "summary": self.summary}
+
+    def __repr__(self) -> str:
+        return self.summary
+
+    def __str__(self) -> str:
+        frame = self.to_frame()
+        shown = frame.head(20).to_string(float_format=lambda value: f"{value:.3g}")
+        rest = f"\n… {len(frame) - 20} more" if len(frame) > 20 else ""
+        return f"{self.summary}\n{shown}{rest}"
+
+
+def measure(
+    request: Request,
+    by: str,
+    names: Sequence[str],
+    done: Sequence[tuple[Sequence[FloatArray], Sequence[FloatArray]]],
+    members: Mapping[str, tuple[str, ...]] | None = None,
+) -> Explanation:
+    """Return the explanation that finished blocks give.
+
+    `done` has the signatures of the blocks of both datasets by turns: per candidate with
+    everything, and without the candidate. Candidates with NaN have a change of NaN and come last.
+    """
+    prints = [int(dataset.fingerprint, 16) for dataset in request.datasets]
+    sides = sorted((0, 1), key=prints.__getitem__)  # the order of a and b must not matter
+    decks = []
+    for part in request.plan.decks(len(done) // 2):
+        blocks = [done[2 * i + side] for side in sides for i in range(part.start, part.stop)]
+        whole, without = (
+            list(map(np.array, zip(*own, strict=True))) for own in zip(*blocks, strict=True)
+        )
+        decks.append(deck_of(whole, without))
+    found = changes_of(decks, np.random.default_rng([request.seed, *sorted(prints)]))
+    order = np.argsort(-np.abs(found.change), kind="stable")  # NaN last
+    lost = [name for name, change in zip(names, found.change, strict=True) if np.isnan(change)]
+    if lost:
+        warn(
+            "A block has nothing, or mostly duplicates, left without these, which have no "
+            f"change: {', '.join(lost[:5])}{', …' * (len(lost) > 5)}.",
+            DataWarning,
+        )
+    first, second = request.datasets
+    return Explanation(
+        by=by,
+        names=(str(first.name), str(second.name)),
+        n_samples=(first.n_samples, second.n_samples),
+        distance=found.distance,
+        labels=tuple(names[i] for i in order),
+        change=found.change[order],
+        noise=found.noise[order],
+        exceeds_noise=found.exceeds_noise[order],
+        threshold=found.threshold,
+        members=members or {},
+        block_size=request.plan.size,
+        n_blocks=len(done) // 2,
+        n_eigenvalues=request.n_eigenvalues,
+        gamma=float(request.settings.gamma),
+        is_complete=len(done) == 2 * len(request.plan.rows[0]),
+    )

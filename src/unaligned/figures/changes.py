@@ -1,0 +1,39 @@
+"""The changes of an explanation, with their noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import _check
+from ..explanation import Explanation
+from .style import COLOURS, new_axes, set_title, shortened, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def explanation(found: Explanation, *, ax: Axes | None = None, n_shown: int = 20) -> Axes:
+    """Return the largest changes as bars, the largest on top; grey ones do not exceed the noise.
+
+    The line at the end of a bar is twice the noise to both sides.
+    """
+    n = min(_check.positive_int("n_shown", n_shown), len(found.labels))
+    change, noise = found.change[:n], found.noise[:n]
+    colours = [
+        COLOURS[0 if value < 0 else 1] if marked else "#b0b0b0"
+        for value, marked in zip(change, found.exceeds_noise, strict=False)
+    ]
+    places = np.arange(n)
+    with style():
+        axes = new_axes(ax, (6.0, 1.2 + 0.26 * n))
+        look = {"ecolor": "#333333", "error_kw": {"elinewidth": 1.0}}
+        axes.barh(places, change, xerr=2 * noise, color=colours, height=0.7, **look)  # type: ignore[arg-type]
+        axes.set_yticks(places, [shortened(label, 28) for label in found.labels[:n]])
+        axes.invert_yaxis()
+        axes.axvline(0.0, color="#555555", linewidth=0.8)
+        axes.set_xlabel(f"change of les {found.distance:.3g} when left out (± 2 noise)")
+        what = "" if n == len(found.labels) else f", {n} of {len(found.labels)}"
+        set_title(axes, f"{found.names[0]} and {found.names[1]}: {found.by}{what}")
+    return axes
