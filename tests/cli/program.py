@@ -38,9 +38,24 @@ def write_files(folder):
     _write_h5ad(folder / "cells.h5ad", days, values)
     halves = np.column_stack([np.arange(300) % 2, rng.normal(size=(300, 3)).round(5)])
     np.savetxt(folder / "halves.csv", halves, delimiter=",", header="half,x,y,z", comments="")
+    _write_donors(folder, rng)
     for name, n in (("reference", 450), ("new", 120)):
         rows = rng.normal(size=(n, 3)).round(5)
         np.savetxt(folder / f"{name}.csv", rows, delimiter=",", header="x,y,z", comments="")
+
+
+def _write_donors(folder, rng):
+    """Write cells of four donors under each of two conditions: as one table, and as two."""
+    donors = {"control": "ABCD", "treated": "EFGH"}
+    lines = {name: [] for name in donors}
+    for condition, names in donors.items():
+        for donor in names:
+            rows = rng.normal(size=(40, 3)) * [1, 1, 1 if condition == "control" else 0.02]
+            lines[condition] += [f"{donor},{x:.5f},{y:.5f},{z:.5f}" for x, y, z in rows]
+        text = "\n".join(["donor,x,y,z", *lines[condition]])
+        (folder / f"{condition}.csv").write_text(text + "\n")
+    both = [f"{name},{line}" for name, own in lines.items() for line in own]
+    (folder / "donors.csv").write_text("\n".join(["condition,donor,x,y,z", *both]) + "\n")
 
 
 def _write_h5ad(path, days, values):

@@ -3,8 +3,11 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from program import done, fails, parsed, run
+
+import unaligned as ua
 
 
 @pytest.mark.usefixtures("files")
@@ -87,3 +90,62 @@ def test_the_json_has_the_warnings():
     np.save("large.npy", np.random.default_rng(0).normal(size=(400, 3)))
     found = parsed("compare model.npy large.npy -K 20")
     assert any("Sample sizes differ" in warning for warning in found["warnings"])
+
+
+@pytest.mark.usefixtures("files")
+def test_groups_of_rows_are_permuted(tmp_path):
+    found = run("test donors.csv --group-by condition --groups donor --json")
+    assert found.exit_code == 3
+    result = json.loads(found.stdout)
+    assert result["names"] == ["control", "treated"]
+    assert (result["n_samples"], result["n_groups"]) == ([160, 160], [4, 4])
+    assert (result["n_pairs"], result["n_blocks"]) == (0, [4, 4])
+    assert result["p_value"] == result["smallest_p_value"] == 1 / 35
+    again = json.loads(run("test control.csv treated.csv --groups donor --json").stdout)
+    assert again == result
+    frames = [pd.read_csv(f"{name}.csv") for name in ("control", "treated")]
+    in_python = ua.permutation_test(
+        *(frame[["x", "y", "z"]] for frame in frames), groups=[frame["donor"] for frame in frames]
+    )
+    assert in_python.squared == pytest.approx(result["squared"], rel=1e-9)
+    assert (tmp_path / "donors.csv").exists()
+
+
+@pytest.mark.filterwarnings("always::unaligned.errors.UnalignedWarning")
+@pytest.mark.usefixtures("files")
+def test_groups_in_both_datasets_are_paired(tmp_path):
+    for name in ("control", "treated"):
+        frame = pd.read_csv(f"{name}.csv")
+        frame["donor"] = np.repeat([1, 2, 3, 4], 40)
+        frame.loc[:3, "x"] = np.nan
+        frame.to_csv(tmp_path / f"{name}_paired.csv", index=False)
+    found = run(
+        "test control_paired.csv treated_paired.csv --groups donor --nan-policy omit --json"
+    )
+    result = json.loads(found.stdout)
+    assert found.exit_code == 0
+    assert (result["n_pairs"], result["n_samples"]) == (4, [156, 156])
+    assert result["smallest_p_value"] == 1 / 8
+    assert any("allow no p-value below 0.12" in text for text in result["warnings"])
+    assert sum("dropped 4 of 40 rows" in text for text in result["warnings"]) == 1
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("test control.csv treated.csv --groups doner", "Did you mean 'donor'?"),
+        ("test before.npy after.npy --groups donor", "this format has no labels"),
+        ("test donors.csv --group-by donor --groups condition", "two datasets, and 8 are given"),
+        ("test donors.csv --group-by donor --groups donor", "must be the name of a column, or"),
+        ("test donors.csv --group-by condition --groups donor --block-size 41", "has 40 rows"),
+        ("test control.csv treated.csv --groups donor --kind distances", "rows that are points"),
+    ],
+)
+def test_bad_groups_are_exit_code_2(command, message):
+    assert message in fails(command)
+
+
+def test_the_help_page_has_the_k_of_blocks():
+    assert "a third of a block" in " ".join(run("test --help").stdout.split())
+    assert "the fewest rows" not in run("test --help").stdout

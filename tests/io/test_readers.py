@@ -4,6 +4,7 @@ import pickle
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sample_files as samples
@@ -406,3 +407,19 @@ def test_python_objects_are_never_unpickled(tmp_path, monkeypatch):
         ua.load(f"{path}:labels")
     with pytest.raises(FileError, match=message):
         ua.load_all(path, group_by="labels")
+
+
+def test_several_columns_group_by_combinations(tmp_path):
+    frame = pd.DataFrame({"day": [0, 0, 7, 7] * 6, "donor": [*"ABBA"] * 6, "x": np.arange(24.0)})
+    frame.loc[frame["donor"].eq("B") & frame["day"].eq(7), "donor"] = "C"
+    frame.to_csv(tmp_path / "cells.csv", index=False)
+    frame.to_parquet(tmp_path / "cells.parquet")
+    for suffix in ("csv", "parquet"):
+        found = ua.load_all(tmp_path / f"cells.{suffix}", group_by=["day", "donor"])
+        assert list(found) == ["cells:0:A", "cells:0:B", "cells:7:A", "cells:7:C"]
+        np.testing.assert_array_equal(found["cells:7:A"].values[:, 0], np.arange(3.0, 24.0, 4.0))
+        known = found["cells:7:C"].metadata
+        assert (known["day"], known["donor"]) == (7, "C")
+    for wrong in (["day", "day"], ["day", 3], 3):
+        with pytest.raises(InputError, match="must be the name of a column, or several"):
+            ua.load_all(tmp_path / "cells.csv", group_by=wrong)

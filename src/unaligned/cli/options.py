@@ -271,6 +271,16 @@ class SignatureOptions:
 
 
 @dataclass(frozen=True)
+class BlockSignatureOptions(SignatureOptions):
+    """How signatures of blocks of rows are computed."""
+
+    n_eigenvalues: Annotated[
+        int | None,
+        _signature("Number of eigenvalues.", "a third of a block", "--n-eigenvalues", "-K", min=1),
+    ] = None
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """Seed and parallelism, under the names that Python gives them."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,10 +12,10 @@ from ..errors import InputError
 from .app import command
 from .options import (
     AsJSON,
+    BlockSignatureOptions,
     FileOptions,
     Files,
     RunOptions,
-    SignatureOptions,
     literal,
     option,
     pairs,
@@ -21,6 +23,7 @@ from .options import (
 from .printing import issued_warnings, print_json, stdout
 
 if TYPE_CHECKING:
+    from ..data.dataset import Dataset
     from ..inference.permutation import PermutationTest
 
 DIFFERENT = 3  # exit code
@@ -30,12 +33,13 @@ DIFFERENT = 3  # exit code
     "unaligned test before.npy after.npy",
     "unaligned test halves.csv --group-by half --json",
     "unaligned test before.npy after.npy --distance shape-dna --block-size 40",
+    "unaligned test donors.csv --group-by condition --groups donor",
     name="test",
 )
 def run_test(
     files: Files,
     reading: FileOptions,
-    signature: SignatureOptions,
+    signature: BlockSignatureOptions,
     run: RunOptions,
     distance: Annotated[
         str, option("See `unaligned distances`.", "les", "--distance", "-d")
@@ -44,8 +48,16 @@ def run_test(
         list[str] | None,
         option("Option of the distance: squared=true.", False, "--option", metavar="KEY=VALUE"),
     ] = None,
+    groups: Annotated[
+        str | None,
+        option("Column with the group of each row, such as its donor: groups are permuted."),
+    ] = None,
     block_size: Annotated[
-        int | None, option("Rows per block.", "a tenth of the smaller dataset")
+        int | None,
+        option(
+            "Rows per block.",
+            "a tenth of the smaller dataset, a quarter of the smallest group; 30 to 500",
+        ),
     ] = None,
     n_permutations: Annotated[
         int, option("Random permutations.", True, "--permutations", min=1)
@@ -55,12 +67,12 @@ def run_test(
     """Test whether two datasets differ by more than sampling noise.
 
     The datasets are cut into random blocks of rows, whose signatures are permuted (see
-    `ua.permutation_test`). Rows must be independent draws. The exit code is 0 if no difference
-    is shown (p > 0.05), and 3 if one is.
+    `ua.permutation_test`). Rows must be independent draws; where they are not, name the column of
+    their `--groups`. The exit code is 0 if no difference is shown (p > 0.05), and 3 if one is.
     """
     import unaligned as ua
 
-    datasets = reading.load(files, short=True)
+    datasets, labels = _datasets(reading, files, groups)
     if len(datasets) != 2:
         raise InputError(
             f"test needs two datasets, and {len(datasets)} are given: {', '.join(datasets)}. Give "
@@ -72,6 +84,7 @@ def run_test(
         first,
         second,
         distance=distance,
+        groups=labels,
         block_size=block_size,
         n_permutations=n_permutations,
         rng=run.rng,
@@ -86,12 +99,49 @@ def run_test(
         raise typer.Exit(DIFFERENT)
 
 
+def _datasets(
+    reading: FileOptions, files: list[str], groups: str | None
+) -> tuple[dict[str, Dataset], Any]:
+    """Return the datasets by name, and the group of each row of each of them."""
+    from ..io.registry import joined, names_of
+
+    if groups is None:
+        return reading.load(files, short=True), None
+    if reading.kind != "points":
+        raise InputError(f"--groups needs rows that are points, not --kind {reading.kind!r}.")
+    columns: Any = tuple(filter(None, (reading.group_by, groups)))
+    parts: dict[tuple[str, str | None], list[Dataset]] = {}
+    for dataset in replace(reading, group_by=columns).load(files).values():
+        known = dataset.metadata
+        whole = None if reading.group_by is None else str(known[reading.group_by])
+        parts.setdefault((joined(known["path"], known.get("key")), whole), []).append(dataset)
+    places = list(dict.fromkeys(place for place, _ in parts))
+    short = dict(zip(places, names_of(places), strict=True))
+    if len(places) == 1 and reading.group_by is not None:
+        short[places[0]] = ""
+    datasets = [_joined(own, joined(short[place], whole)) for (place, whole), own in parts.items()]
+    labels = [
+        [d.metadata[groups] for d in own for _ in range(d.n_samples)] for own in parts.values()
+    ]
+    return {str(dataset.name): dataset for dataset in datasets}, labels
+
+
+def _joined(parts: Sequence[Dataset], name: str) -> Dataset:
+    """Return the rows of several datasets of the same columns as one dataset."""
+    from ..data.dataset import Dataset
+    from ..rows.transforms import JoinedRows
+
+    rows = JoinedRows([part.source for part in parts])
+    names = parts[0].feature_names
+    return Dataset(rows, name=name, preprocess=parts[0].preprocess, feature_names=names)
+
+
 def _as_json(found: PermutationTest) -> dict[str, Any]:
     """Return everything but the null distribution."""
     keys = (
         *("names", "n_samples", "p_value", "smallest_p_value", "is_significant", "distance"),
         *("squared", "interval", "noise_floor", "distance_name", "n_eigenvalues", "gamma"),
-        *("block_size", "n_blocks", "is_exact", "is_approximate"),
+        *("block_size", "n_blocks", "n_groups", "n_pairs", "is_exact", "is_approximate"),
     )
     values = {key: getattr(found, key) for key in keys}
     return {**values, "n_permutations": found.null.size, "warnings": issued_warnings()}

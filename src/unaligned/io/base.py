@@ -6,7 +6,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ class ReadOptions:
     resize: tuple[int, int] | None = None  # (width, height) of images in pixels
     lazy: bool | None = None  # read rows by blocks; None does so above 256 MiB
     max_bytes: int | None = None  # of memory; None is half of what is available
-    group_by: str | None = None
+    group_by: str | tuple[str, ...] | None = None  # one column of labels, or several
     use_rep: str | None = None  # of AnnData: the entry of obsm, or "X"
     layer: str | None = None  # of AnnData
     var_names: str | tuple[str, ...] | None = None  # of AnnData, or a column of var with booleans
@@ -50,8 +50,14 @@ class ReadOptions:
             if getattr(self, name) is not None:
                 _check.flag(name, getattr(self, name))
         _check.optional_int("max_bytes", self.max_bytes)
-        if not isinstance(self.group_by, str | None):
-            raise InputError(f"group_by={self.group_by!r} must be the name of a column.")
+        if isinstance(self.group_by, Sequence) and not isinstance(self.group_by, str):
+            object.__setattr__(self, "group_by", tuple(self.group_by))
+        if len({*self.label_columns}) < len(self.label_columns) or not all(
+            isinstance(column, str) for column in self.label_columns
+        ):
+            raise InputError(
+                f"group_by={self.group_by!r} must be the name of a column, or several."
+            )
         if self.group_by is not None and self.transpose:
             raise InputError("group_by groups rows and cannot be combined with transpose=True.")
         if self.columns is not None:
@@ -86,6 +92,13 @@ class ReadOptions:
                 what = {"var_names": "names of genes", "mask_obs": "True or False for each cell"}
                 raise InputError(f"{name} must be a column, or a list: {what[name]}.")
             object.__setattr__(self, name, found)
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """The columns of `group_by`."""
+        if self.group_by is None:
+            return ()
+        return self.group_by if isinstance(self.group_by, tuple) else (self.group_by,)
 
     @property
     def key(self) -> str | None:
@@ -188,12 +201,16 @@ class Contents:
 
     @staticmethod
     def single(
-        values: Any, labels: Any = None, *, columns: Names = None, rows: Names = None
+        values: Any,
+        labels: Mapping[str, Any] | None = None,
+        *,
+        columns: Names = None,
+        rows: Names = None,
     ) -> Contents:
         """Return the contents of a file with one array, already in memory."""
         shape, dtype = tuple(values.shape), str(values.dtype)
         item = Item(shape, dtype, lambda: values, columns=columns, rows=rows)
-        return Contents({"": item}, _no_labels if labels is None else lambda name: labels, "")
+        return Contents({"": item}, labels.__getitem__ if labels else _no_labels, "")
 
     def select(self, key: str | None) -> tuple[str, Item]:
         """Return the array of this key; without one, the only or the default array."""

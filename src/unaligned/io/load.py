@@ -4,9 +4,10 @@ One function per format turns a file into its `Contents`: its arrays by key, unr
 format allows. Which array, which rows and which name is decided here.
 """
 
+import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -89,7 +90,11 @@ def load(
 
 @merged()
 def load_all(
-    path: PathLike | Any, group_by: str | None = None, *, kind: str = "points", **options: Any
+    path: PathLike | Any,
+    group_by: str | Sequence[str] | None = None,
+    *,
+    kind: str = "points",
+    **options: Any,
 ) -> dict[str, Dataset]:
     r"""Return every dataset in a file, a folder or an AnnData, or one for each group of rows.
 
@@ -101,7 +106,7 @@ def load_all(
     group_by
         A column of a table, of `obs` in a `.h5ad`, or a label array beside the values: one
         dataset for each of its values, stored in the `metadata`. The column itself is not part
-        of the data.
+        of the data. Of several columns, one dataset for each combination of their values.
     kind, **options
         As for `load`.
 
@@ -234,16 +239,16 @@ def _datasets(
         if one or place is None or not tables:
             tables = dict([_selected(contents, place, settings)])
         groups: list[_Group] = [(None, None, {})]
-        if settings.group_by is not None:
-            labels = contents.labels(settings.group_by)
-            groups = _split_groups(labels, settings.group_by)
-            arrays = listing(tables)
+        arrays = listing(tables)
+        for column in settings.label_columns:
+            labels = contents.labels(column)
             tables = {key: item for key, item in tables.items() if item.shape[0] == labels.size}
             if not tables:
                 raise FileError(
-                    f"group_by={settings.group_by!r} has {labels.size} labels, and no array has "
-                    f"as many rows: {arrays}."
+                    f"group_by={column!r} has {labels.size} labels, and no array has as many "
+                    f"rows: {arrays}."
                 )
+            groups = _crossed(groups, _split_groups(labels, column))
         request.require_memory(sum(item.n_bytes for item in tables.values()))
         for key, item in tables.items():
             values, names = _table(request, contents, key, item, quiet=quiet)
@@ -257,6 +262,16 @@ def _datasets(
                 name = joined(file_name, part, label) or key
                 metadata = _metadata(place, key, {**tags, **known})
                 yield Dataset(own, name=name, feature_names=names, metadata=metadata, **rest)
+
+
+def _crossed(groups: list[_Group], others: list[_Group]) -> list[_Group]:
+    """Return a group for each pair of groups that share rows."""
+    found: list[_Group] = []
+    for (name, rows, tags), (label, mask, more) in itertools.product(groups, others):
+        both = mask if rows is None or mask is None else rows & mask
+        if both is None or both.any():
+            found.append((joined(name, label), both, {**tags, **more}))
+    return found
 
 
 def _split_groups(labels: npt.NDArray[Any], group_by: str) -> list[_Group]:

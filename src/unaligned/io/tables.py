@@ -93,8 +93,8 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
 
     options, names = request.options, list(schema.names)
     excluded = set(_index_columns(schema))
-    if options.group_by is not None:
-        excluded.add(names[find_column(options.group_by, names, "group_by")])
+    for column in options.label_columns:
+        excluded.add(names[find_column(column, names, "group_by")])
     wanted = [name for name in names if name not in excluded]
     if options.columns is not None:
         wanted = [names[find_column(column, names, "columns")] for column in options.columns]
@@ -296,12 +296,12 @@ def _parse(body: bytes, first: _FirstRows, names: list[str] | None, n_columns: i
 
 
 def _frame_contents(frame: pd.DataFrame, request: Request) -> Contents:
-    """Return the numeric columns of a frame, and the column of labels if there is one."""
-    options, labels = request.options, None
+    """Return the numeric columns of a frame, and the columns of labels."""
+    options, labels = request.options, dict[str, Any]()
     named = not is_counted(list(frame.columns))
-    if options.group_by is not None:
-        position = find_column(options.group_by, list(frame.columns), "group_by")
-        labels = frame.iloc[:, position].to_numpy(dtype=object)
+    for column in options.label_columns:
+        position = find_column(column, list(frame.columns), "group_by")
+        labels[column] = frame.iloc[:, position].to_numpy(dtype=object)
         frame = frame.iloc[:, [i for i in range(frame.shape[1]) if i != position]]
     if options.columns is not None:
         names = list(frame.columns)
