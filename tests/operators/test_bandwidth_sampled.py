@@ -47,7 +47,7 @@ def test_standard_error_covers_the_truth_in_95_percent(name):
             cloud.values[chosen],
             cloud.n_samples,
             rng,
-            n_pairs=100_000,
+            n_pairs=40_000,
         )
         scores.append((found.value - truth) / found.standard_error)
     assert 0.89 <= np.mean(np.abs(scores) < 1.96) <= 1.0  # 95 ± 2.2

@@ -18,9 +18,9 @@ from unaligned.spectra import auto, landmarks, sampled
 from unaligned.spectra.landmarks import Landmarks, streamed
 
 TORI = {
-    "2-torus": torus2(torus_angles(3000, rng=0)),
-    "3-torus": torus3(torus_angles(3000, rng=0)),
-    "9 features": np.random.default_rng(0).normal(size=(3000, 2))
+    "2-torus": torus2(torus_angles(1500, rng=0)),
+    "3-torus": torus3(torus_angles(1500, rng=0)),
+    "9 features": np.random.default_rng(0).normal(size=(1500, 2))
     @ np.random.default_rng(1).normal(size=(2, 9)),
 }
 

@@ -49,7 +49,7 @@ class Krylov(EigenSolver):
     Parameters
     ----------
     block_size
-        Columns per product; None means K/6, from 8 to 40.
+        Columns per product; None means K/6, from 8 to 40, a multiple of 8.
     max_columns
         The largest m, rounded up to whole blocks; None means max(1000, 10 K).
 
@@ -96,7 +96,9 @@ class Krylov(EigenSolver):
         while True:
             basis.expand()
             spent = basis.columns >= limit
-            if basis.columns < check_at and not spent:
+            # Where much of the trace is left, K values take more columns than this.
+            hopeless = basis.columns < 1.5 * k and test.much_is_left
+            if not spent and (basis.columns < check_at or hopeless):
                 continue
             spectrum = test.check(final=spent)
             if spectrum is not None:
@@ -111,8 +113,11 @@ def default_columns(n_eigenvalues: int) -> int:
 
 
 def default_block_size(n_eigenvalues: int) -> int:
-    """Return the default of `block_size`: K/6, from 8 to 40."""
-    return min(max(n_eigenvalues // 6, 8), 40)
+    """Return the default of `block_size`: K/6, from 8 to 40, a multiple of 8.
+
+    Products with 33 columns take a quarter more time per column than with 32.
+    """
+    return min(max(n_eigenvalues // 48 * 8, 8), 40)
 
 
 def warn_if_missed(spectrum: Spectrum, accuracy: Accuracy) -> None:
@@ -224,6 +229,12 @@ class StoppingTest:
     probe_columns: int = 0
     checks: int = 0
     previous: FloatArray | None = None  # Ritz values of the last check
+
+    @property
+    def much_is_left(self) -> bool:
+        """Whether more than a hundredth of the trace lies outside of the basis."""
+        operator = self.basis.operator
+        return operator.definite and self.basis.trace() < 0.99 * operator.trace()
 
     def check(self, *, final: bool) -> Spectrum | None:
         """Return the spectrum if it is good enough, or `final`; otherwise None."""
