@@ -7,7 +7,7 @@ H + RᵀR/λ (nothing of W is left outside of Q) and of H + RᵀR/(λ - λ_m). T
 middle, of both seeds; its error is half the distance, and how far the seeds are apart.
 
 A stopped run continues where it was. Run, for minutes to hours on one thread:
-    OPENBLAS_NUM_THREADS=1 nice -n 19 python benchmarks/sampled_truth.py decaying|clusters FOLDER
+    OPENBLAS_NUM_THREADS=1 nice -n 19 python benchmarks/sampled_truth.py decaying|clusters FOLDER [seeds]
 It writes benchmarks/sampled_truth.json.
 """
 
@@ -112,7 +112,7 @@ def limits(points, scaling, scale, folder, seed, n_landmarks, n_functions):
     return found
 
 
-def main(name: str, folder: Path) -> None:
+def main(name: str, folder: Path, n_seeds: int = 2) -> None:
     make, n_landmarks, n_functions = SETS[name]
     folder = folder / name
     points = make(ROWS, 0)
@@ -124,7 +124,7 @@ def main(name: str, folder: Path) -> None:
     print("degrees", flush=True)
     single = (points - points.mean(axis=0)).astype(np.float32)
     found = []
-    for seed in (0, 1):
+    for seed in range(n_seeds):
         (folder / str(seed)).mkdir(exist_ok=True)
         place = folder / str(seed)
         arguments = single, scaling, scale, place, seed, n_landmarks, n_functions
@@ -145,4 +145,4 @@ def main(name: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
