@@ -255,7 +255,7 @@ def every_kind(n, tmp_path):
         yield f"sparse {kind}", ua.Dataset(ring(n, 3) + sparse.eye_array(n), kind=kind)
 
 
-@pytest.mark.parametrize("n", [300, PROBE_ROWS // 2 + 100])
+@pytest.mark.parametrize("n", [300, pytest.param(PROBE_ROWS // 2 + 100, marks=pytest.mark.slow)])
 def test_every_kind_has_an_estimate(n, tmp_path):
     for what, dataset in every_kind(n, tmp_path):
         found = ua.estimate(dataset, n_eigenvalues=10, tol=1e-2)

@@ -22,7 +22,7 @@ def _sloppy(cloud, rng):
 
 @pytest.mark.filterwarnings("ignore:.*bandwidth='median' gives:unaligned.errors.AccuracyWarning")
 def test_bound_covers_error_of_sampled_scale(few_pairs):
-    points = torus2(torus_angles(800, rng=0))
+    points = torus2(torus_angles(400, rng=0))
     exact_scale = 2.0 * bandwidth.median_of_points(sampling.PointCloud(points))
     truth = ua.signature(points, n_eigenvalues=50, solver="exact", bandwidth=exact_scale)
     covered = []
