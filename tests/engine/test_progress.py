@@ -9,6 +9,7 @@ from unaligned import defaults
 from unaligned.data.shapes import torus2, torus_angles
 from unaligned.engine.base import Progress
 from unaligned.errors import InputTypeError
+from unaligned.spectra import krylov
 from unaligned.spectra.landmarks import streamed as _stream
 
 POINTS = torus2(torus_angles(6000, 2, rng=0))
@@ -22,22 +23,34 @@ def test_without_a_terminal_nothing_is_shown(wanted, monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys):
-    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
-    seen = []
-    original = Progress.task
+@pytest.fixture
+def tasks(monkeypatch):
+    """The description, total and unit of each task."""
+    seen, original = [], Progress.task
 
     def noting(self, description, total, *, unit=""):
         seen.append((description, total, unit))
         return original(self, description, total, unit=unit)
 
     monkeypatch.setattr(Progress, "task", noting)
+    return seen
+
+
+def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys, tasks):
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
     ua.signature(POINTS, progress=True, **OPTIONS)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "describing" in shown.err
-    assert ("eigenvalues", 6000, "rows") in seen
-    assert all(total for _, total, _ in seen)  # no bar for nothing
+    assert ("eigenvalues", 6000, "rows") in tasks
+    assert all(total for _, total, _ in tasks)  # no bar for nothing
+
+
+@pytest.mark.parametrize("n_shown, total", [(400, 150), (401, 1)])
+def test_large_krylov_counts_its_columns(n_shown, total, monkeypatch, tasks):
+    monkeypatch.setattr(krylov, "SHOWN_ROWS", n_shown)
+    ua.signature(POINTS[:400], solver="krylov", progress=True, **OPTIONS)
+    assert ("columns of krylov", total, "columns of krylov") in tasks
 
 
 def test_any_thread_may_advance():

@@ -9,6 +9,7 @@ from .base import interruptible as interruptible
 from .base import resolve_engine as resolve_engine
 from .base import run as run
 from .base import steps as steps
+from .base import subtask as subtask
 from .blas import available_cores as available_cores
 from .blas import blas_libraries as blas_libraries
 from .blas import limited_blas as limited_blas

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
@@ -348,12 +348,17 @@ def collect(
         return list(advancing(results, advance))
 
 
+def subtask(description: str, total: int) -> AbstractContextManager[Task]:
+    """Return a task with a bar if the task around has one."""
+    progress = CURRENT.get()
+    if progress is None:
+        return nullcontext(Task(description, total))
+    return progress.task(description, total, unit=description)
+
+
 def steps(items: Iterable[Item], total: int, description: str) -> Iterator[Item]:
     """Yield the items, checking for Ctrl-C, with a bar if the task around has one."""
-    progress = CURRENT.get()
-    hidden = nullcontext(Task(description, total))
-    bar = hidden if progress is None else progress.task(description, total, unit=description)
-    with bar as advance:
+    with subtask(description, total) as advance:
         for item in items:
             check_stop()
             yield item

@@ -8,11 +8,14 @@ from numpy.random import Generator
 
 from ... import _check
 from ..._check import FloatArray
+from ...engine import subtask
 from ...engine.threads import own_threads
 from ...errors import AccuracyWarning, warn
 from ...operators.base import PSDOperator
 from ..base import Accuracy, EigenSolver, Spectrum, negative_mass, rounding_error
 from .lanczos import EPS, PROBE_STEPS, PROBE_WIDTH, BlockLanczos, complement_norm
+
+SHOWN_ROWS = 5000  # rows from which on a solve takes seconds, and shows its progress
 
 
 @dataclass(frozen=True)
@@ -93,18 +96,21 @@ class Krylov(EigenSolver):
         basis = BlockLanczos(operator, np.empty((n, capacity), order="F"), width, rng)
         test = StoppingTest(basis, k, accuracy, rng)
         check_at = max(2 * width, k // 2)
-        while True:
-            basis.expand()
-            spent = basis.columns >= limit
-            # Where much of the trace is left, K values take more columns than this.
-            hopeless = basis.columns < 1.5 * k and test.much_is_left
-            if not spent and (basis.columns < check_at or hopeless):
-                continue
-            spectrum = test.check(final=spent)
-            if spectrum is not None:
-                return spectrum
-            # A check costs O(m² b), which is small beside O(N² b) until m nears N.
-            check_at = int((1.08 + 0.3 * basis.columns / n) * basis.columns) + 1
+        shown = min(5 * k, limit) if n >= SHOWN_ROWS else 1  # isotropic noise takes 5 K columns
+        with subtask("columns of krylov", shown) as advance:
+            while True:
+                basis.expand()
+                advance(width)
+                spent = basis.columns >= limit
+                # Where much of the trace is left, K values take more columns than this.
+                hopeless = basis.columns < 1.5 * k and test.much_is_left
+                if not spent and (basis.columns < check_at or hopeless):
+                    continue
+                spectrum = test.check(final=spent)
+                if spectrum is not None:
+                    return spectrum
+                # A check costs O(m² b), which is small beside O(N² b) until m nears N.
+                check_at = int((1.08 + 0.3 * basis.columns / n) * basis.columns) + 1
 
 
 def default_columns(n_eigenvalues: int) -> int:
