@@ -7,7 +7,7 @@ H + RᵀR/λ (nothing of W is left outside of Q) and of H + RᵀR/(λ - λ_m). T
 middle, of both seeds; its error is half the distance, and how far the seeds are apart.
 
 A stopped run continues where it was. Run, for minutes to hours on one thread:
-    OPENBLAS_NUM_THREADS=1 nice -n 19 python benchmarks/sampled_truth.py decaying|clusters FOLDER [seeds]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/sampled_truth.py decaying|clusters FOLDER [seeds]
 It writes benchmarks/sampled_truth.json.
 """
 

@@ -46,7 +46,7 @@ def test_one_long_stream_has_a_bar_with_its_rows(monkeypatch, capsys, tasks):
     assert all(total for _, total, _ in tasks)  # no bar for nothing
 
 
-@pytest.mark.parametrize("n_shown, total", [(400, 150), (401, 1)])
+@pytest.mark.parametrize(("n_shown", "total"), [(400, 150), (401, 1)])
 def test_large_krylov_counts_its_columns(n_shown, total, monkeypatch, tasks):
     monkeypatch.setattr(krylov, "SHOWN_ROWS", n_shown)
     ua.signature(POINTS[:400], solver="krylov", progress=True, **OPTIONS)
