@@ -20,6 +20,9 @@ IndexArray: TypeAlias = npt.NDArray[np.int64]
 RNGLike: TypeAlias = int | np.random.Generator | None
 Settings = TypeVar("Settings")
 
+# Names of options of reading in pertpy and scanpy.
+_SYNONYMS = {"groupby": "group_by", "obsm_key": "use_rep", "layer_key": "layer"}
+
 
 def whole_number(name: str, value: object) -> int:
     """Return `value` as an int; True, 2.0 and "2" raise."""
@@ -184,6 +187,36 @@ def require_numeric(dtype: np.dtype[Any], label: str) -> None:
 def is_path(data: object) -> bool:
     """Return whether this is a path rather than data."""
     return isinstance(data, (str, os.PathLike))
+
+
+def is_anndata(data: object) -> bool:
+    """Return whether this is an AnnData object, a view of one included."""
+    return any(
+        base.__name__ == "AnnData" and base.__module__.partition(".")[0] == "anndata"
+        for base in type(data).__mro__
+    )
+
+
+def reject_anndata(data: Any, label: str) -> None:
+    """Raise for an AnnData or MuData object as a whole; its matrices are accepted."""
+    if type(data).__name__ == "MuData":
+        raise InputTypeError(
+            f"{label} is a MuData object, which holds several modalities. Choose one: "
+            "mdata.mod['rna'], or compare them with each other: dict(mdata.mod)."
+        )
+    if type(data).__name__ == "AnnData":
+        raise InputTypeError(
+            f"{label} is an AnnData object, which holds several matrices. Choose one: adata.X, "
+            "adata.layers[...], adata.obsm['X_pca'], or ua.load(adata, use_rep='X_pca')."
+        )
+
+
+def with_our_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of reading with `groupby` as `group_by` and `obsm_key` as `use_rep`."""
+    for theirs, ours in _SYNONYMS.items():
+        if theirs in options and ours in options:
+            raise InputError(f"{theirs} is another name of {ours}. Give one of them.")
+    return {_SYNONYMS.get(name, name): value for name, value in options.items()}
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _check
+from ._check import is_anndata, is_path
 from ._format import amount, duration
 from .comparison import prepare
 from .data.dataset import Dataset
@@ -15,8 +16,6 @@ from .defaults import GAMMA
 from .engine import one_blas
 from .errors import InputTypeError, collected
 from .inputs import READING, DataLike, collection, data_options
-from .io.anndata import is_anndata
-from .io.base import with_our_names
 from .spectra import pipeline
 from .spectra.cost_model import CostModel
 from .spectra.signature import Signature
@@ -91,7 +90,7 @@ def estimate(
         "subsample",
         *READING,
     )
-    options = with_our_names(options)
+    options = _check.with_our_names(options)
     _check.known_options("estimate()", options, known)
     size = _check.optional_int("subsample", options.pop("subsample", None))
     items: list[Any] = [data]
@@ -127,8 +126,9 @@ def _is_collection(data: Any) -> bool:
     if not isinstance(data, (list, tuple)) or not data:
         return isinstance(data, Mapping)
     first = data[0]
-    known = isinstance(first, (Dataset, Signature)) or _check.is_path(first) or is_anndata(first)
-    return known or np.ndim(first) == 2
+    if isinstance(first, (Dataset, Signature)) or is_path(first) or is_anndata(first):
+        return True
+    return np.ndim(first) == 2
 
 
 def _of_all(datasets: Sequence[Dataset], settings: pipeline.SignatureSettings) -> Estimate:

@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 from scipy import sparse
 
 from . import _check
-from ._check import is_path
+from ._check import is_anndata, is_path, reject_anndata, with_our_names
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import is_fitted, parse_steps, unfitted
-from .data.spreads import uneven_columns
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,
@@ -27,15 +26,12 @@ from .errors import (
     listed,
     warn,
 )
-from .io.anndata import is_anndata
-from .io.base import with_our_names
 from .io.load import load, load_all
 from .io.registry import name_of, names_of
 from .metrics.base import Distance, SpectralDistance, feature_mismatch
 from .metrics.registry import CallableDistance
-from .operators.kernel import depends_on_units
+from .operators.kernel import depends_on_units, uneven_columns
 from .result import Comparison
-from .rows.files import reject_anndata
 from .rows.transforms import JoinedRows, fit_steps
 from .spectra.decay import GAMMA_RULES
 from .spectra.signature import Signature

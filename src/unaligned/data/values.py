@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .._check import FloatArray, IndexArray, require_numeric, shape_of
+from .._check import FloatArray, IndexArray, reject_anndata, require_numeric, shape_of
 from ..errors import InputError, InputTypeError, MissingDataWarning, counted, warn
-from ..rows.files import as_source, reject_anndata
+from ..rows.files import as_source
 from ..rows.source import ArrayRows, RowSource
 from ..rows.transforms import choose_rows
 from .facts import Names, column_names, row_names

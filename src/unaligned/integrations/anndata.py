@@ -32,7 +32,6 @@ from .. import _check, figures
 from .._format import jsonable
 from ..comparison import compare
 from ..errors import InputError, InputTypeError, UnalignedError
-from ..io.anndata import is_anndata
 from ..result import Comparison
 from ..serialization import from_parts, to_parts
 
@@ -270,7 +269,7 @@ def _is_result(entry: Any) -> bool:
 
 
 def _require_anndata(adata: Any) -> None:
-    if not is_anndata(adata):
+    if not _check.is_anndata(adata):
         raise InputTypeError(f"adata must be an AnnData object, not {_check.shape_of(adata)}.")
 
 

@@ -23,14 +23,6 @@ _SPARSE = ("data", "indices", "indptr")
 _LIBRARY_SIZE, _ROWS_LOOKED_AT = 100, 200
 
 
-def is_anndata(data: object) -> bool:
-    """Return whether this is an AnnData object, a view of one included."""
-    return any(
-        base.__name__ == "AnnData" and base.__module__.partition(".")[0] == "anndata"
-        for base in type(data).__mro__
-    )
-
-
 def object_contents(adata: Any) -> Contents:
     """Return the matrices of an AnnData object, which stay unread where it is backed."""
     matrices = {"X": adata.X, "raw/X": None if adata.raw is None else adata.raw.X}

@@ -108,18 +108,6 @@ class ReadOptions:
         return self.use_rep if self.use_rep in (None, "X") else f"obsm/{self.use_rep}"
 
 
-# Names of the same options in pertpy and scanpy.
-_SYNONYMS = {"groupby": "group_by", "obsm_key": "use_rep", "layer_key": "layer"}
-
-
-def with_our_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of reading with `groupby` as `group_by` and `obsm_key` as `use_rep`."""
-    for theirs, ours in _SYNONYMS.items():
-        if theirs in options and ours in options:
-            raise InputError(f"{theirs} is another name of {ours}. Give one of them.")
-    return {_SYNONYMS.get(name, name): value for name, value in options.items()}
-
-
 @dataclass(frozen=True)
 class Request:
     """A file, and how to read it."""

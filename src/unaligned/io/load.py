@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _check
+from .._check import is_anndata, with_our_names
 from ..data.dataset import Dataset
 from ..data.facts import Names, chosen_names, column_names
 from ..data.values import to_values
@@ -24,7 +25,7 @@ from ..errors import DataWarning, FileError, InputError, InputTypeError, counted
 from ..rows.files import reading
 from ..rows.source import RowSource, require_rows
 from ..rows.transforms import choose_columns, choose_rows
-from .anndata import columns_kept, is_anndata, object_contents, rows_kept, warn_of_counts
+from .anndata import columns_kept, object_contents, rows_kept, warn_of_counts
 from .base import (
     Contents,
     Item,
@@ -34,7 +35,6 @@ from .base import (
     listing,
     natural_key,
     text_of,
-    with_our_names,
 )
 from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
 

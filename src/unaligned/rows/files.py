@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import errors
-from .._check import shape_of
+from .._check import reject_anndata, shape_of
 from ..data.facts import column_names
 from ..errors import FileError, InputError, InputTypeError, required
 from .dask import DaskRows
@@ -224,17 +224,3 @@ def as_source(data: Any) -> RowSource:
         f"source must be an array, a path (.npy, .parquet, .h5ad), or a function that returns an "
         f"iterator of row blocks, not {shape_of(data)}."
     )
-
-
-def reject_anndata(data: Any, label: str) -> None:
-    """Raise for an AnnData or MuData object as a whole; its matrices are accepted."""
-    if type(data).__name__ == "MuData":
-        raise InputTypeError(
-            f"{label} is a MuData object, which holds several modalities. Choose one: "
-            "mdata.mod['rna'], or compare them with each other: dict(mdata.mod)."
-        )
-    if type(data).__name__ == "AnnData":
-        raise InputTypeError(
-            f"{label} is an AnnData object, which holds several matrices. Choose one: adata.X, "
-            "adata.layers[...], adata.obsm['X_pca'], or ua.load(adata, use_rep='X_pca')."
-        )
