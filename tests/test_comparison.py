@@ -14,6 +14,7 @@ from unaligned.errors import (
     InputError,
     InputTypeError,
     MissingDataWarning,
+    NotApplicableError,
     NumericalError,
     OptionError,
     SampleSizeWarning,
@@ -381,3 +382,66 @@ def test_missed_tolerances_and_dropped_rows_warn_once_per_call(n_jobs):
     )
     assert "krylov stopped at" in messages[AccuracyWarning]
     assert "the worst of 3 such cases" in messages[AccuracyWarning]
+
+
+def test_several_distances_give_one_comparison_each():
+    clouds = {"a": A, "b": cloud(1), "c": cloud(2)}
+    found = ua.compare(clouds, distance=["les", "mmd", "netlsd"], n_eigenvalues=9, n_probes=5)
+    assert list(found) == ["les", "mmd", "netlsd"]
+    options = {
+        "les": {"n_eigenvalues": 9},
+        "mmd": {},
+        "netlsd": {"n_probes": 5},
+    }
+    for name, one in found.items():
+        expected = ua.compare(clouds, distance=name, **options[name])
+        assert np.array_equal(one.distances, expected.distances)
+        assert one.distance_name == name
+    assert list(ua.compare(clouds, distance=("mmd",))) == ["mmd"]
+
+
+def test_several_distances_of_any_kind():
+    def gap(a, b):
+        return abs(len(a) - len(b))
+
+    found = ua.compare([A, B], distance=[LES(), gap, "shape-dna"])
+    assert list(found) == ["les", "gap", "shape-dna"]
+    assert found["gap"].distances[0, 1] == 10
+
+
+@pytest.mark.parametrize(
+    ("distances", "error", "message"),
+    [
+        ([], InputError, r"distance=\[\] names no distance. Give at least one"),
+        (["les", "les"], InputError, "'les' is given twice"),
+        (["les", "lse"], InputError, "distance='lse' is not known"),
+        (["les", "mmd"], NotApplicableError, "'mmd' does not apply"),  # before any is computed
+    ],
+)
+def test_invalid_lists_of_distances_raise(distances, error, message):
+    with pytest.raises(error, match=message):
+        ua.compare([A, B], distance=distances)
+    with pytest.raises(OptionError, match="mmd or cka has no option 'n_eigenvalues'"):
+        ua.compare([A, A], distance=["mmd", "cka"], n_eigenvalues=3)
+    with pytest.raises(InputTypeError, match=r"must be one distance. compare\(\[a, b\]"):
+        ua.distance(A, B, distance=["les", "mmd"])
+
+
+def test_a_signature_is_an_array():
+    found = ua.signature(A, n_eigenvalues=7)
+    assert np.array_equal(np.asarray(found), found.values)
+    assert np.asarray(found, dtype=np.float32).dtype == np.float32
+    assert np.stack([found, found]).shape == (2, 7)
+    copy = np.array(found)
+    copy[:] = 0
+    assert found.values.any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_l2_is_recommended_for_the_cosine_kernel_and_is_positive(seed):
+    points = np.abs(cloud(seed, 60, 6))
+    with pytest.warns(IndefiniteWarning, match=r"Pass preprocess=\['l2'\] in place of metric="):
+        ua.signature(points, metric="cosine", n_eigenvalues=60)
+    found = ua.signature(points, preprocess=["l2"], n_eigenvalues=60)  # warnings are errors
+    assert found.bound_kind == "exact"
+    assert np.allclose(found.values, ua.signature(2 * points, preprocess="l2").values)

@@ -22,6 +22,8 @@ from unaligned.errors import (
 from unaligned.metrics.registry import DISTANCES
 from unaligned.rows.source import ArrayRows
 
+ONE = (str, np.ndarray, pd.DataFrame, ua.Dataset)  # which may be a reference
+
 
 def cloud(seed, n_samples=40, n_features=3):
     return np.random.default_rng(seed).normal(size=(n_samples, n_features))
@@ -56,7 +58,7 @@ A, B = cloud(0), cloud(1, 50, 5)
 def test_invalid_collections_raise(datasets, error, message):
     with pytest.raises(error, match=message):
         ua.compare(datasets)
-    if datasets is not None:
+    if datasets is not None and not isinstance(datasets, ONE):
         with pytest.raises(
             error,
             match=message.replace("datasets is", "references is").replace(
@@ -497,3 +499,80 @@ def test_preprocessing_of_the_datasets_is_in_the_recipe_and_the_report(tmp_path,
     plain = {name: data.with_options(preprocess=()) for name, data in loaded.items()}
     again = ua.compare(plain, **{**found.call_options, "distance": distance})
     np.testing.assert_array_equal(again.distances, found.distances)
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        (A, "reference"),
+        (pd.DataFrame(A), "reference"),
+        (sparse.csr_array(A), "reference"),
+        (ua.Dataset(A, name="healthy"), "healthy"),
+        (ua.signature(A, n_eigenvalues=9), "reference"),
+        ([A], "0"),
+    ],
+)
+def test_one_dataset_may_be_the_reference(reference, name):
+    found = ua.compare({"a": A, "b": B}, reference, n_eigenvalues=9)
+    assert found.reference_names == (name,)
+    assert found.distances.shape == (2, 1)
+    assert found.distances[0, 0] == 0
+    assert found.distances[1, 0] == pytest.approx(ua.distance(B, A, n_eigenvalues=9))
+
+
+def test_the_file_of_a_reference_may_be_given(tmp_path):
+    np.save(tmp_path / "healthy.npy", A)
+    found = ua.compare([A, B], tmp_path / "healthy.npy", n_eigenvalues=9)
+    assert found.reference_names == ("healthy",)
+    assert found.distances[0, 0] == 0
+
+
+def matrices(kind):
+    def gaps(x):
+        return np.sqrt(((x[:, None] - x) ** 2).sum(axis=-1))
+
+    clouds = [cloud(seed) for seed in range(3)]
+    return {
+        "distances": [gaps(x) for x in clouds],
+        "affinity": [np.exp(-(gaps(x) ** 2)) for x in clouds],
+        "spd": [np.cov(x.T) for x in clouds],
+        "graph": [(gaps(x) < 1).astype(float) - np.eye(40) for x in clouds],
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["distances", "affinity", "spd", "graph"])
+def test_kind_is_an_option_of_every_function(kind, tmp_path):
+    values = matrices(kind)
+    given = [ua.Dataset(matrix, kind) for matrix in values]
+    expected = ua.compare(given).distances
+    found = ua.compare(values, kind=kind)
+    assert np.array_equal(found.distances, expected)
+    assert ua.distance(*values[:2], kind=kind) == pytest.approx(expected[0, 1])
+    assert np.array_equal(ua.signature(values[0], kind=kind), ua.signature(given[0]))
+    assert np.array_equal(
+        ua.compare(values[:2], kind=kind).add({"2": values[2]}).distances, expected
+    )
+    np.save(tmp_path / "a.npy", values[0])
+    assert ua.compare([tmp_path / "a.npy"], values[0], kind=kind).distances[0, 0] == 0
+
+
+def test_kind_must_agree_with_that_of_a_dataset():
+    graph = ua.Dataset(matrices("graph")[0], "graph", name="g")
+    with pytest.raises(InputError, match=r"kind='spd' was given, and 0 is of kind 'graph'"):
+        ua.compare([ua.Dataset(graph.values, "graph")], kind="spd")
+    with pytest.raises(InputError, match=r"kind='graphs' is not known.*Did you mean 'graph'"):
+        ua.distance(graph.values, graph.values, kind="graphs")
+    with pytest.raises(InputError, match=r"kind='spd' was given, and b is of kind 'points'"):
+        ua.distance(np.eye(3), ua.signature(A), kind="spd")
+
+
+def test_networkx_graphs_are_taken_as_they_are():
+    networkx = pytest.importorskip("networkx")
+    graphs = [networkx.gnp_random_graph(40, 0.2, seed=seed) for seed in (1, 2)]
+    given = [ua.Dataset(networkx.to_numpy_array(graph), "graph") for graph in graphs]
+    expected = ua.compare(given).distances
+    assert np.allclose(ua.compare(graphs).distances, expected)
+    assert np.allclose(ua.compare(graphs, graphs[0]).distances[:, 0], expected[0])
+    assert ua.distance(*graphs) == pytest.approx(expected[0, 1])
+    with pytest.raises(InputTypeError, match="or a list of datasets, not Graph"):
+        ua.compare(graphs[0])

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 from . import _check
 from ._check import RNGLike
@@ -23,14 +23,16 @@ from .inputs import (
     fit_preprocessing,
     leave_out,
     own_name,
+    require_applicable,
     require_same_options,
     shared_options,
     subsample_all,
     warn_about_lowered,
-    warn_about_spreads,
+    warn_about_values,
 )
+from .metrics.base import Distance
 from .metrics.les import LES
-from .metrics.registry import DistanceLike, resolve_distance
+from .metrics.registry import DistanceLike, resolve_distance, resolve_distances
 from .result import Comparison
 from .spectra.pipeline import SignatureSettings
 from .spectra.signature import Signature
@@ -79,7 +81,8 @@ def signature(
     **options
         `sketch_size`, `kernel` (`"gaussian"` or `"laplacian"`), `bandwidth`,
         `bandwidth_factor`, `metric`, `n_neighbors`, `robust`, `memory_limit`, `preprocess`,
-        `nan_policy`; for AnnData `use_rep`, `layer`, `var_names`, `mask_obs` as in `load`.
+        `nan_policy`, `kind` (as for `Dataset`); for AnnData `use_rep`, `layer`, `var_names`,
+        `mask_obs` as in `load`.
 
     Examples
     --------
@@ -91,7 +94,7 @@ def signature(
     explicit = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
     dataset, settings = prepare(data, {**explicit, **options})
     seed, method = _check.root_seed(rng), LES(settings)
-    warn_about_spreads(method, [dataset])
+    warn_about_values(method, [dataset])
     with resolve_engine(engine, progress=progress) as where:
         found: Signature = describe_all(method, [dataset], seed, where)[0]
     return found
@@ -128,8 +131,8 @@ def distance(
         Seed or generator; None always gives the same value for the same data.
     **options
         Options of the distance, such as `n_eigenvalues`, `gamma`, `solver`, `squared`; and
-        `preprocess`, `fit_on` (`b` is the reference), `nan_policy`, `subsample`, `engine` as in
-        `compare`.
+        `kind`, `preprocess`, `fit_on` (`b` is the reference), `nan_policy`, `subsample`,
+        `engine` as in `compare`.
 
     Examples
     --------
@@ -141,6 +144,11 @@ def distance(
     >>> distance(small, large) > 1
     True
     """
+    if isinstance(distance, (list, tuple)):
+        raise InputTypeError(
+            f"distance={distance!r} must be one distance. compare([a, b], distance=[…]) takes "
+            "several."
+        )
     for name in options.keys() & {"datasets", "references", "n_jobs", "progress", "min_samples"}:
         raise OptionError(
             f"distance() compares two datasets and has no option {name!r}. compare() has it."
@@ -161,12 +169,28 @@ def distance(
     return compare_pair(fit_distance(method, rows, columns), rows[first], columns[second], seed)
 
 
+@overload
+def compare(
+    datasets: Any, references: Any = None, *, distance: DistanceLike = "les", **options: Any
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    datasets: Any,
+    references: Any = None,
+    *,
+    distance: list[DistanceLike] | tuple[DistanceLike, ...],
+    **options: Any,
+) -> dict[str, Comparison]: ...
+
+
 @merged()
 def compare(
     datasets: Mapping[Any, DataLike] | Sequence[DataLike],
     references: Mapping[Any, DataLike] | Sequence[DataLike] | None = None,
     *,
-    distance: DistanceLike = "les",
+    distance: DistanceLike | list[DistanceLike] | tuple[DistanceLike, ...] = "les",
     n_jobs: int | None = None,
     engine: EngineLike = None,
     rng: RNGLike = None,
@@ -177,7 +201,7 @@ def compare(
     cache: str | os.PathLike[str] | Cache | None = None,
     inference: bool = False,
     **options: Any,
-) -> Comparison:
+) -> Comparison | dict[str, Comparison]:
     """Return all distances within one collection, or between two.
 
     Parameters
@@ -186,9 +210,11 @@ def compare(
         A dict of name -> data, or a list; each anything that `distance` takes. With `group_by`,
         an AnnData object or a file.
     references
-        A second collection; the result is then rectangular, datasets × references.
+        A second collection, or one dataset; the result is then rectangular, datasets ×
+        references.
     distance
-        A name, a `Distance` with its settings, or a callable of two arrays.
+        A name, a `Distance` with its settings, or a callable of two arrays. A list of them gives
+        a dict of comparisons by name, each distance with those of the options that it has.
     n_jobs
         Number of datasets, or pairs, at a time, with the BLAS threads divided among them; -1
         is one per core. None is the same, within memory; but 1 for a callable `distance`, and
@@ -216,9 +242,9 @@ def compare(
         Also test every pair (see `permutation_test`): the result's `inference` then has p-values,
         intervals and distances corrected for noise and size, and the noise floor of each dataset.
     **options
-        Options of the distance; `preprocess` and `nan_policy` for all datasets; for AnnData
-        `group_by` (also `groupby`), a column of `obs` whose values are the datasets, and
-        `use_rep` (also `obsm_key`), `layer`, `var_names`, `mask_obs` as in `load`.
+        Options of the distance; `kind` (as for `Dataset`), `preprocess` and `nan_policy` for all
+        datasets; for AnnData `group_by` (also `groupby`), a column of `obs` whose values are the
+        datasets, and `use_rep` (also `obsm_key`), `layer`, `var_names`, `mask_obs` as in `load`.
 
     Examples
     --------
@@ -227,6 +253,8 @@ def compare(
     >>> clouds = {"line": rng.normal(size=(150, 1)), "ball": rng.normal(size=(150, 3))}
     >>> compare(clouds, n_eigenvalues=20).names
     ('line', 'ball')
+    >>> list(compare(clouds, distance=["les", "gromov-wasserstein"], n_eigenvalues=20))
+    ['les', 'gromov-wasserstein']
     """
     given = data_options(options)
     rows = collection("datasets", datasets, given)
@@ -243,26 +271,39 @@ def compare(
         given["preprocess"] = steps
     seed = _check.root_seed(rng)
     everything = [*rows.values(), *(columns or {}).values()]
-    method = resolve_distance(distance, options)
+    methods = (
+        resolve_distances(distance, options)
+        if isinstance(distance, (list, tuple))
+        else {"": resolve_distance(distance, options)}
+    )
     require_same_options({**options, **given}, everything)
-    tested, wanted = (rows, columns), method
-    size = None if subsample is None else common_size(subsample, everything, method)
-    if size is not None:
-        rows = subsample_all(rows, size, seed)
-        columns = columns and subsample_all(columns, size, seed)
-    method = fit_distance(method, rows, columns)
-    if size is None or subsample == "common":
-        warn_about_lowered(wanted, method, everything)
-    done["subsample"] = size
+    for method in methods.values():
+        require_applicable(method, rows, columns)
     kept = None if cache is None else Cache.at(cache)
-    if n_jobs is None and engine is None:
-        items = [*rows.values(), *(columns or {}).values()]
-        n_jobs = default_jobs(items, thread_safe=method.thread_safe)
-    with resolve_engine(engine, n_jobs, progress) as at:
-        sureness = None
-        if _check.flag("inference", inference):
-            from .inference.collection import infer  # upward, at call time only
+    tested = _check.flag("inference", inference)
 
-            sureness = infer(wanted, *tested, seed, at)
-        found = fill(method, rows, columns, seed=seed, preparation=done, engine=at, cache=kept)
-        return replace(found, inference=sureness, left_out=left_out, _steps=steps)
+    def run(wanted: Distance) -> Comparison:
+        size = None if subsample is None else common_size(subsample, everything, wanted)
+        some, others = rows, columns
+        if size is not None:
+            some = subsample_all(rows, size, seed)
+            others = columns and subsample_all(columns, size, seed)
+        method = fit_distance(wanted, some, others)
+        if size is None or subsample == "common":
+            warn_about_lowered(wanted, method, everything)
+        jobs = n_jobs
+        if jobs is None and engine is None:
+            items = [*some.values(), *(others or {}).values()]
+            jobs = default_jobs(items, thread_safe=method.thread_safe)
+        with resolve_engine(engine, jobs, progress) as at:
+            sureness = None
+            if tested:
+                from .inference.collection import infer  # upward, at call time only
+
+                sureness = infer(wanted, rows, columns, seed, at)
+            known = {**done, "subsample": size}
+            found = fill(method, some, others, seed=seed, preparation=known, engine=at, cache=kept)
+            return replace(found, inference=sureness, left_out=left_out, _steps=steps)
+
+    found = {name: run(method) for name, method in methods.items()}
+    return found if isinstance(distance, (list, tuple)) else found[""]

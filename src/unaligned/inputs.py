@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median_high
@@ -14,6 +15,8 @@ from ._check import is_anndata, is_path, reject_anndata, with_our_names
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import is_fitted, parse_steps, unfitted
+from .data.squares import matrix_kind
+from .data.values import is_from
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,
@@ -32,6 +35,7 @@ from .metrics.base import Distance, SpectralDistance, feature_mismatch
 from .metrics.registry import CallableDistance
 from .operators.kernel import depends_on_units, uneven_columns
 from .result import Comparison
+from .rows.source import RowSource
 from .rows.transforms import JoinedRows, fit_steps
 from .spectra.decay import GAMMA_RULES
 from .spectra.signature import Signature
@@ -85,7 +89,9 @@ def _named_items(
     group_by = data_options.get("group_by")
     if not is_anndata(data):
         reject_anndata(data, argument)  # MuData
-    elif group_by is None:
+    if argument == "references" and group_by is None and _is_one(data):
+        return [(own_name(data) or "reference", data)]
+    if is_anndata(data) and group_by is None:
         columns = ", ".join(map(repr, list(data.obs.columns)[:20])) or "none"
         raise InputError(
             f"{argument} is one AnnData object, {data.n_obs} × {data.n_vars}. Give group_by, a "
@@ -95,9 +101,7 @@ def _named_items(
         return list(_groups(data, data_options).items())
     if isinstance(data, Mapping):
         items = list(data.items())
-    elif (
-        isinstance(data, (str, bytes)) or not isinstance(data, Iterable) or hasattr(data, "shape")
-    ):
+    elif _is_one(data) or isinstance(data, bytes) or not isinstance(data, Iterable):
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
             f"{_check.shape_of(data)}. For two datasets write [a, b], for those of a file "
@@ -117,6 +121,12 @@ def _named_items(
         return items
     groups = [(name, _groups(value, data_options)) for name, value in items]
     return [(f"{name}:{own}", found) for name, each in groups for own, found in each.items()]
+
+
+def _is_one(data: Any) -> bool:
+    """Return whether this is one dataset rather than a collection."""
+    own = (str, os.PathLike, Dataset, Signature, RowSource)
+    return isinstance(data, own) or hasattr(data, "shape") or is_from(data, "networkx", "polars")
 
 
 def _groups(data: DataLike, data_options: Mapping[str, Any]) -> dict[str, Dataset]:
@@ -144,6 +154,14 @@ def as_dataset(
             f"{option} needs AnnData or its file; {name or 'the data'} is a "
             f"{_check.shape_of(data)}. Leave {option} out."
         )
+    kind = given.pop("kind", None)
+    if isinstance(data, (Dataset, Signature)):
+        own = data.kind if isinstance(data, Dataset) else data.recipe.kind
+        if kind not in (None, own):
+            raise InputError(
+                f"kind={kind!r} was given, and {name or 'the data'} is of kind {own!r}. Leave out "
+                "kind=, or pass the values themselves."
+            )
     if isinstance(data, Signature):
         return replace(data, name=data.name or name)
     if isinstance(data, Dataset):
@@ -154,7 +172,7 @@ def as_dataset(
                 "leave out preprocess=, or build the Dataset without it."
             )
         return data.with_options(name=name, **given)
-    return Dataset(data, name=name, **given)
+    return Dataset(data, "points" if kind is None else kind, name, **given)
 
 
 def data_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +184,7 @@ def data_options(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "preprocess": None if steps is None else parse_steps(steps),
         "nan_policy": options.pop("nan_policy", None),
+        "kind": options.pop("kind", None),
         **{name: options.pop(name) for name in READING if name in options},
     }
 
@@ -292,7 +311,7 @@ def fit_distance(
     method = method.fit(everything)
     require_applicable(method, rows, columns)
     warn_about_sizes(method, everything)
-    warn_about_spreads(method, everything)
+    warn_about_values(method, everything)
     return method
 
 
@@ -363,6 +382,21 @@ def is_size_biased(small: int, large: int, n_eigenvalues: int) -> bool:
     """
     far = 4 * n_eigenvalues > small
     return large > (SIZE_RATIO if far else LARGE_RATIO) * small
+
+
+def warn_about_values(method: Distance, items: Sequence[Dataset | Signature]) -> None:
+    """Warn of points that look like a matrix of another kind, and of uneven columns."""
+    for item in (item for item in items if isinstance(item, Dataset)):
+        kind = matrix_kind(item)
+        if kind in method.kinds:
+            what = {"graph": "an adjacency matrix", "distances": "a distance matrix"}[kind]
+            warn(
+                f"the values look like {what}, square and symmetric with a zero diagonal, but "
+                f"each row is taken as a point. Pass kind={kind!r} if they are one.",
+                DataWarning,
+                label=item.label,
+            )
+    warn_about_spreads(method, items)
 
 
 def warn_about_spreads(method: Distance, items: Sequence[Dataset | Signature]) -> None:
@@ -459,5 +493,5 @@ def prepare_additions(
     known = {**old._facts, **named} if old.is_square else old._reference_facts
     require_applicable(method, named, known)
     warn_about_sizes(method, [*signatures, *named.values()])
-    warn_about_spreads(method, list(named.values()))
+    warn_about_values(method, list(named.values()))
     return named

@@ -187,6 +187,66 @@ def test_describe_subsample_is_recorded_in_the_store(store):
     assert [record.n_samples for record in ua.Store("common.db").records()] == [80, 80]
 
 
+@pytest.mark.parametrize("n_rows", [60, 72, 500])
+def test_nearest_at_one_size_reads_larger_references_again(store, files, n_rows):
+    """Of 90, 70 and 75 rows, as many are drawn as the smallest or the new data has."""
+    np.save(files / "query.npy", np.random.default_rng(5).normal(size=(n_rows, 4)))
+    found = parsed("nearest query.npy --store refs.db --subsample common")["query"]
+    size = min(70, n_rows)
+    assert {row["n_samples"] for row in found} == {size}
+    paths = {name: next(files.glob(f"{name}.*y")) for name in ("cells", "model", "query")}
+    options = {"n_eigenvalues": 40, "rng": 0}
+    drawn = {}
+    for name, path in paths.items():
+        dataset = ua.load(path)
+        rows = (
+            dataset.subsample(size, dataset.generator(0)) if dataset.n_samples > size else dataset
+        )
+        drawn[name] = ua.signature(rows, **options)
+    for row in found:
+        if row["name"] in drawn:
+            expected = ua.distance(drawn["query"], drawn[row["name"]])
+            assert row["distance"] == pytest.approx(expected, rel=1e-9)
+    mean = parsed("nearest query.npy --store refs.db --subsample common --aggregate mean")["query"]
+    assert mean[0]["distance"] == pytest.approx(np.mean([row["distance"] for row in found]))
+
+
+@pytest.mark.filterwarnings("default")
+def test_nearest_at_one_size_names_references_whose_file_is_gone(store, files):
+    (files / "cells.npy").rename(files / "moved.npy")
+    found = run("nearest model.npy --store refs.db --subsample common --json")
+    assert found.exit_code == 0
+    assert "these references keep all their rows: 'cells' (90)" in found.stderr
+    rows = {row["name"]: row["n_samples"] for row in json.loads(found.stdout)["model"]}
+    assert rows == {"cells": 90, "model": 70, "digits": 70}
+    np.save("cells.npy", np.ones((90, 5)) * np.arange(90)[:, None])
+    found = run("nearest model.npy --store refs.db --subsample common --json")
+    assert "has other data now. Describe it again" in found.stderr
+
+
+def test_nearest_at_one_size_finds_groups_and_drawn_rows_again(files):
+    done("describe table.csv --group-by day --store days.db -K 20 --preprocess l2")
+    done("describe cells.npy --store days.db --subsample 60")
+    found = parsed("nearest table.csv --group-by day --store days.db --subsample common")
+    assert {row["n_samples"] for rows in found.values() for row in rows} == {50}
+    assert all(rows[0]["distance"] == 0 for rows in found.values())
+
+
+def test_nearest_leaves_out_what_is_farther_than_max_distance(store):
+    everything = parsed("nearest new.npy --store refs.db")["new"]
+    limit = everything[1]["distance"]
+    near = parsed(f"nearest new.npy --store refs.db --max-distance {limit!r}")["new"]
+    assert near == everything[:2]
+    none = run("nearest new.npy --store refs.db --max-distance 0")
+    assert "No reference is within --max-distance 0 of new" in none.stderr
+    groups = (
+        f"nearest new.npy --store refs.db --aggregate max --by source --max-distance {limit!r}"
+    )
+    assert all(row["distance"] <= limit for row in parsed(groups)["new"])
+    assert "--max-distance -1" in fails("nearest new.npy --store refs.db --max-distance -1")
+    assert "--max-distance nan" in fails("nearest new.npy --store refs.db --max-distance nan")
+
+
 def sensors(path, rng, slip=None):
     lines = [
         f"2024-01-{i % 28 + 1:02},A," + ",".join(map(str, row))

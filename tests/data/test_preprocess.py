@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, normalize
 
 import unaligned as ua
 from unaligned.data.preprocess import apply_steps, parse_steps
@@ -34,6 +34,7 @@ REFERENCES = {
     "arcsinh:5": lambda x: np.arcsinh(x / 5),
     "normalize_total": unit_total,
     "normalize_total:100": lambda x: unit_total(x, 100),
+    "l2": normalize,
     "standardize": lambda x: StandardScaler().fit_transform(x),
 }
 
@@ -141,6 +142,16 @@ def test_wrong_steps_raise_with_the_correct_form(steps, error, message):
 def test_invalid_data_for_a_step_raises(steps, message, make):
     with pytest.raises(InputError, match=message):
         ua.signature(make([[1.0, 2.0], [-3.0, 0.0], [4.0, 5.0]]), preprocess=steps)
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_l2_scales_rows_to_length_one_and_keeps_rows_of_zeros(make):
+    rows = make([[3.0, -4.0], [0.0, 0.0], [1e-200, 0.0], [5.0, 12.0]])
+    found = apply_steps(rows, ("l2",))
+    found = found.toarray() if sparse.issparse(found) else found
+    assert np.allclose(found[[0, 1, 3]], [[0.6, -0.8], [0, 0], [5 / 13, 12 / 13]])
+    with pytest.raises(InputError, match=r"'l2' takes no number; 2\.0 was given"):
+        parse_steps("l2:2")
 
 
 def test_steps_run_in_order():

@@ -162,8 +162,9 @@ def test_networkx_graphs_equal_their_adjacency():
     given = [ua.Dataset(g, kind="graph") for g in (graph, other)]
     matrices = [ua.Dataset(networkx.to_numpy_array(g), kind="graph") for g in (graph, other)]
     assert ua.distance(*given, "netlsd") == pytest.approx(ua.distance(*matrices, "netlsd"))
-    with pytest.raises(InputError, match=r"'a' is a networkx graph.*kind='graph'"):
-        ua.distance(graph, other, "netlsd")
+    assert ua.distance(graph, other, "netlsd") == ua.distance(*given, "netlsd")
+    with pytest.raises(InputError, match=r"networkx graph, which has kind 'graph', not 'spd'"):
+        ua.Dataset(graph, kind="spd")
     with pytest.raises(InputError, match="must be symmetric"):
         ua.Dataset(networkx.DiGraph([(0, 1)]), kind="graph")
     with pytest.raises(InputError, match="the graph has no nodes"):
@@ -197,7 +198,7 @@ def test_invalid_options_raise(distance, options, message):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_points_that_look_like_a_graph_warn(distance, make, seed):
     pair = graphs(seed)
-    message = r"'[ab]': read as points, but .*Dataset\(values, kind='graph'\)"
+    message = r"'[ab]': the values look like an adjacency matrix.*Pass kind='graph'"
     with pytest.warns(DataWarning, match=message):
         ua.distance(*(make(A) for A in pair), distance)
     with pytest.warns(DataWarning, match=message):

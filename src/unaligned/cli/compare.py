@@ -253,12 +253,10 @@ def _options_by_distance(
 ) -> dict[str, dict[str, Any]]:
     """Return the given options that each distance has; at least one must have each option."""
     from .. import _check
-    from ..metrics.registry import ALIASES, DISTANCES
+    from ..metrics.registry import DISTANCES, resolve_distances
 
-    for name in names:
-        _check.one_of("distance", name, DISTANCES, ALIASES)
+    resolve_distances(names, given)  # raises for unknown names and options
     known = {name: set(_check.option_names(DISTANCES[name])) for name in names}
-    _check.known_options(" or ".join(names), given, set().union(*known.values()))
     return {name: {key: given[key] for key in given if key in known[name]} for name in names}
 
 
@@ -270,7 +268,7 @@ def _compare(datasets: Mapping[str, Any], settings: Mapping[str, Any]) -> Compar
 
     hint = "Finished signatures are cached: run the same command to continue."
     with resumable("Nothing was cached." if settings["cache"] is None else hint):
-        found = ua.compare(datasets, **settings)
+        found: Comparison = ua.compare(datasets, **settings)
     signatures = list({**found.signatures, **found.reference_signatures}.values())
     n_cached = sum(map(is_cached, signatures))
     if n_cached:

@@ -84,9 +84,11 @@ def describe(
 
     def add(name: str) -> None:
         found = compute(missing[name], **options)
-        n_rows = whole[name].n_samples
+        n_rows, stats = whole[name].n_samples, dict(found.stats)
         if n_rows > found.n_samples:
-            found = dataclasses.replace(found, stats={**found.stats, "rows_drawn_from": n_rows})
+            stats["rows_drawn_from"] = n_rows
+        stats["origin"] = reading.origin_of(whole[name])
+        found = dataclasses.replace(found, stats=stats)
         target.add(found, name=name, tags=tags, replace=replace)
         facts = {"n_samples": found.n_samples, "n_features": found.n_features}
         if json:

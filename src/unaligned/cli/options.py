@@ -181,6 +181,11 @@ class FileOptions:
         pairs = zip(names, found, strict=True)
         return {name: dataset.with_options(name=name) for name, (_, _, dataset) in pairs}
 
+    def origin_of(self, dataset: Dataset) -> dict[str, Any]:
+        """Return the file of a dataset and how it was read, so that it can be read again."""
+        path = os.path.abspath(dataset.metadata["path"])
+        return {"path": path, "options": self._arguments()}
+
     def _arguments(self) -> dict[str, Any]:
         """Return the options that were given, as arguments of `ua.load_all`."""
         columns = words(self.columns)

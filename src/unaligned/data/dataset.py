@@ -49,7 +49,8 @@ class Dataset:
     kind
         `points`; `distances` (a distance matrix); `affinity` (a similarity matrix); `spd` (a
         symmetric positive semi-definite matrix such as a covariance, whose eigenvalues are used
-        as they are); `graph` (an adjacency matrix, or a networkx graph).
+        as they are); `graph` (an adjacency matrix, or a networkx graph, whose kind need not be
+        given).
     name
         Name in results.
     metadata
@@ -86,9 +87,12 @@ class Dataset:
     def __post_init__(self) -> None:
         self._check_options()
         if self.kind != "graph" and is_from(self.values, "networkx"):
-            raise InputError(
-                f"{self.label} is a networkx graph, which needs kind='graph', not {self.kind!r}."
-            )
+            if self.kind != "points":  # the default
+                raise InputError(
+                    f"{self.label} is a networkx graph, which has kind 'graph', not {self.kind!r}."
+                )
+            object.__setattr__(self, "kind", "graph")
+            self._check_options()
         values = to_values(self.values, self.label)
         if isinstance(values, RowSource) and self.kind != "points":
             values = values.read()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -127,6 +127,37 @@ def available() -> pd.DataFrame:
         for name, cls in DISTANCES.items()
     }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def resolve_distances(
+    distances: Sequence[DistanceLike], options: Mapping[str, Any]
+) -> dict[str, Distance]:
+    """Return the distances by name, each with those of the options that it has.
+
+    At least one distance must have each option. A function has its own name.
+    """
+    if not distances:
+        raise InputError("distance=[] names no distance. Give at least one, such as ['les'].")
+    own: dict[str, tuple[DistanceLike, tuple[str, ...]]] = {}
+    for distance in distances:
+        if isinstance(distance, str):
+            name = _check.one_of("distance", distance, DISTANCES, ALIASES)
+            known = _check.option_names(DISTANCES[name])
+        elif isinstance(distance, type) and issubclass(distance, Distance):
+            name, known = distance.name, _check.option_names(distance)
+        else:  # which has its settings, or none
+            own_name = getattr(distance, "name", None)
+            name = str(own_name or getattr(distance, "__name__", distance))
+            known = ()
+        if name in own:
+            raise InputError(f"distance: {name!r} is given twice. Give every distance once.")
+        own[name] = distance, known
+    everything = {option for _, known in own.values() for option in known}
+    _check.known_options(" or ".join(own), options, everything)
+    return {
+        name: resolve_distance(distance, {key: options[key] for key in options if key in known})
+        for name, (distance, known) in own.items()
+    }
 
 
 def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Distance:

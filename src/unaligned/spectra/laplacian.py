@@ -12,7 +12,7 @@ from .. import _check
 from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..engine import one_blas
-from ..errors import DataWarning, DegenerateDataError, about, required, warn
+from ..errors import DegenerateDataError, about, required
 from ..operators.graph import normalised_adjacency
 from ..operators.knn import neighbour_graph
 
@@ -170,8 +170,6 @@ def laplacian_density(
     8 N² bytes), `"slq"` (see `lanczos_quadrature`), or `"auto"`: exact up to 2000 nodes. The
     probes depend on the root seed and the data only.
     """
-    if dataset.kind == "points" and not dataset.is_lazy and not dataset.preprocess:
-        _warn_if_adjacency(dataset)
     with about(dataset.label):
         adjacency = neighbour_graph(dataset.prepared(), dataset.kind, n_neighbors)
     step = normalised_adjacency(adjacency)  # I - L
@@ -186,21 +184,6 @@ def laplacian_density(
             rng = dataset.generator(seed)
             nodes, weights = lanczos_quadrature(step, n_steps, n_probes, rng)
     return SpectralDensity(Quadrature(1.0 - nodes, weights), mean, n, is_exact)
-
-
-def _warn_if_adjacency(dataset: Dataset) -> None:
-    """Warn of points that look like the matrix of a graph."""
-    values = dataset.values
-    if dataset.n_samples != dataset.n_features or values.diagonal().any() or values.min() < 0:
-        return
-    if (values != values.T).sum() == 0 and values.max() > 0:
-        warn(
-            "read as points, but the values are square, symmetric and 0 on the diagonal, like the "
-            "matrix of a graph. For a graph use Dataset(values, kind='graph'), for distances "
-            "kind='distances'.",
-            DataWarning,
-            label=dataset.label,
-        )
 
 
 def surface_eigenvalues(

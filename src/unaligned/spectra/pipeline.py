@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -113,7 +114,8 @@ def compute_signature(
                 spectrum = with_scale_error(spectrum, operator, gamma, scale_rng)
         solved = time.perf_counter()
     if not operator.definite:
-        warn_if_indefinite(spectrum.stats.get("negative_mass", 0.0), dataset.label)
+        negative = spectrum.stats.get("negative_mass", 0.0)
+        warn_if_indefinite(negative, dataset.label, metric=settings.kernel.metric)
     if isinstance(settings.gamma, str):
         gamma = gamma_by_rule(settings.gamma, spectrum.eigenvalues, dataset.n_samples)
     tol = found.get("tol", accuracy.tol)
@@ -214,13 +216,19 @@ def default_eigenvalues(datasets: Sequence[Dataset], kernel: KernelSettings) -> 
     return smallest
 
 
-def warn_if_indefinite(negative: float, label: str) -> None:
+def warn_if_indefinite(negative: float, label: str, *, metric: Any = "euclidean") -> None:
     """Warn if clipping removed more of the spectrum's mass than rounding explains."""
     if negative > 1e-10:
         share = f"{negative:.1%}" if negative >= 1e-3 else f"{100.0 * negative:.1g}%"
+        remedy = "Use a Euclidean metric without n_neighbors to avoid this."
+        if metric == "cosine":
+            remedy = (
+                "Pass preprocess=['l2'] in place of metric='cosine': Euclidean distances of rows "
+                "of length 1 depend on the same angles, and their kernel is positive."
+            )
         warn(
             f"the matrix is not positive semi-definite; {share} of the spectrum's mass is "
-            "negative and clipped to 0. Use a Euclidean metric without n_neighbors to avoid this.",
+            f"negative and clipped to 0. {remedy}",
             IndefiniteWarning,
             label=label,
             severity=negative,

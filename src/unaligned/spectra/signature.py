@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _check, defaults
 from .._check import FloatArray
@@ -198,6 +199,10 @@ class Signature:
                 "Compute it again with a larger n_eigenvalues."
             )
         return replace(self, spectrum=self.spectrum.truncate(k))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the values, so that `numpy.asarray(signature)` is the vector of Eq. 11."""
+        return np.array(self.values, dtype=dtype, copy=copy)
 
     def with_gamma(self, gamma: float) -> Signature:
         """Return the signature of the same eigenvalues under another γ."""

@@ -160,6 +160,7 @@ class Store:
         by: str | None = None,
         tags: Mapping[str, Any] | None = None,
         subsample: int | str | None = None,
+        max_distance: float | None = None,
     ) -> list[Neighbour]:
         """Return the k nearest references by LES, the nearest first.
 
@@ -180,12 +181,25 @@ class Store:
         tags
             Search only references with all these tags.
         subsample
-            Rows of the data to draw first; `"common"`: as many as the smallest reference has.
+            Rows of the data to draw first. `"common"` compares at one size on both sides, that of
+            the smallest, the data included: references that are larger are read again from their
+            files, which `unaligned describe` records, and as many of their rows are drawn.
+        max_distance
+            Leave out references, or groups, that are farther away.
         """
         from .search import nearest  # imports what computes signatures
 
         k = _check.positive_int("k", k)
-        return nearest(self, data, k, aggregate=aggregate, by=by, tags=tags, subsample=subsample)
+        return nearest(
+            self,
+            data,
+            k,
+            aggregate=aggregate,
+            by=by,
+            tags=tags,
+            subsample=subsample,
+            max_distance=max_distance,
+        )
 
     def export(
         self, path: str | os.PathLike[str], *, tags: Mapping[str, Any] | None = None

@@ -27,7 +27,17 @@ from ..metrics.les import LES
 from ..spectra.pipeline import SignatureSettings
 from ..spectra.signature import Signature
 from .file import transaction
-from .records import DTYPE, Neighbour, Record, require_fitting, restore, select, where
+from .origins import drawn_references
+from .records import (
+    DTYPE,
+    Neighbour,
+    Record,
+    recipe_and_k,
+    require_fitting,
+    restore,
+    select,
+    where,
+)
 
 if TYPE_CHECKING:
     from . import Store
@@ -45,29 +55,52 @@ def nearest(
     by: str | None,
     tags: Tags,
     subsample: int | str | None,
+    max_distance: float | None,
 ) -> list[Neighbour]:
     """Return the k nearest references or groups of them; see `Store.nearest`."""
     if aggregate is not None:
         _check.one_of("aggregate", aggregate, AGGREGATORS)
     elif by is not None:
         raise InputError(f"by={by!r} needs aggregate='mean', 'min' or 'max'.")
+    limit = np.inf
+    if max_distance is not None:
+        limit = _check.real_number("max_distance", max_distance, minimum=0.0)
     query = data if isinstance(data, Signature) else _describe(store, data, subsample, tags)
     if query is data and subsample is not None:
         raise InputError(f"subsample={subsample!r} needs the data itself; data is a Signature.")
+    at_one_size = subsample == "common"
+    drawn: dict[str, Signature] = {}
+    if at_one_size:
+        drawn = drawn_references(store, tags, query.n_samples, store.options)
     with transaction(store.path) as db:
         require_fitting(db, query, "This signature does not fit the store")
         ids, distances = _scan(db, query.values, tags)
-        _warn_of_differences(db, query, store, tags, can_subsample=query is not data)
+        if not at_one_size:
+            _warn_of_sizes(db, query, store, tags, can_subsample=query is not data)
+        _warn_of_columns(db, query, tags)
+        if aggregate is not None or drawn:
+            records = select(db, *where(tags))  # in the order of the distances
+            for i, record in enumerate(records):
+                if record.name in drawn:
+                    records[i] = _redrawn(record, drawn[record.name])
+                    distances[i] = np.linalg.norm(drawn[record.name].values - query.values)
         if aggregate is not None:
-            references = select(db, *where(tags))  # in the order of the distances
-            return _groups(references, query.total_error_bound, distances, by, aggregate)[:k]
+            groups = _groups(records, query.total_error_bound, distances, by, aggregate)
+            return [group for group in groups if group.distance <= limit][:k]
         found = []
         for i in np.argsort(distances, kind="stable")[:k]:  # ties in the order of adding
-            (record,) = select(db, "WHERE id = ?", [int(ids[i])])
+            if distances[i] > limit:
+                break
+            record = records[i] if drawn else select(db, "WHERE id = ?", [int(ids[i])])[0]
             bound = record.error_bound + query.total_error_bound
             distance, size = float(distances[i]), record.n_samples
             found.append(Neighbour(record.name, distance, bound, record.tags, n_samples=size))
         return found
+
+
+def _redrawn(record: Record, drawn: Signature) -> Record:
+    """Return the record of a reference of which fewer rows were drawn."""
+    return replace(record, n_samples=drawn.n_samples, error_bound=drawn.total_error_bound)
 
 
 def require_rows(store: Store, dataset: Dataset) -> None:
@@ -91,14 +124,7 @@ def _describe(store: Store, data: DataLike, subsample: int | str | None, tags: T
         with transaction(store.path) as db:
             found = _extremes(db, tags)
         # An empty store is an error of the search.
-        name, subsample = found[0] if found else ("", dataset.n_samples)
-        if subsample > dataset.n_samples:
-            raise InputError(
-                f"subsample='common' takes as many rows as the smallest reference has, {name!r} "
-                f"with {subsample}; {dataset.label} has {dataset.n_samples}. Describe the "
-                "references in another store at that size "
-                f"(`unaligned describe --subsample {dataset.n_samples}`)."
-            )
+        subsample = min([dataset.n_samples, *(n for _, n in found)])
     if subsample is not None:
         size = common_size(subsample, [dataset], LES())
         dataset = cast(Dataset, subsample_all({"": dataset}, size, seed)[""])
@@ -136,10 +162,10 @@ def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[Index
     return np.array(ids), np.sqrt(np.concatenate(squares))
 
 
-def _warn_of_differences(
+def _warn_of_sizes(
     db: sqlite3.Connection, query: Signature, store: Store, tags: Tags, *, can_subsample: bool
 ) -> None:
-    """Warn if distances are due to different sizes, or to a missing column."""
+    """Warn if distances are due to different sizes."""
     query = replace(query, name=query.name or "new data")
     extremes = _extremes(db, tags)
 
@@ -149,20 +175,26 @@ def _warn_of_differences(
 
     name, _ = max(extremes, key=difference)
     other = restore(db, name, store.path)
-    remedy = "subsample='common' draws as many rows of the data as the smallest reference has."
+    remedy = "subsample='common' draws equally many rows of the data and of each reference."
     larger = can_subsample and query.n_samples > other.n_samples
     method = LES(SignatureSettings(n_eigenvalues=query.n_eigenvalues))
     warn_about_sizes(method, [query, other], remedy if larger else None)
+
+
+def _warn_of_columns(db: sqlite3.Connection, query: Signature, tags: Tags) -> None:
+    """Warn if all references have another number of columns than the data."""
     condition, texts = where(tags)
     least, most, count = db.execute(
         f"SELECT min(n_features), max(n_features), count(*) FROM signatures {condition}", texts
     ).fetchone()
     differ = least == most != query.n_features and count > 1
-    if differ and query.recipe.kind == other.recipe.kind == "points":
+    recipe, _ = recipe_and_k(db)
+    if differ and query.recipe.kind == "points" and recipe and recipe.kind == "points":
+        own = counted(query.n_features, "column")
         warn(
-            f"{query.name!r} has {counted(query.n_features, 'column')}, and all {count} "
-            f"references have {most}. A missing or additional column changes the distance. Check "
-            "the file, and choose columns=.",
+            f"{query.name or 'new data'!r} has {own}, and all {count} references have {most}. A "
+            "missing or additional column changes the distance. Check the file, and choose "
+            "columns=.",
             DataWarning,
         )
 
