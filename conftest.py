@@ -9,12 +9,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 
 _TOPOLOGY = ["bottleneck", "geometry_score", "mtd"]
+_TORCH = ["__init__", "recording", "storage"]
 _DOCTESTS = {
     "anndata": ["integrations/anndata"],
     "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],
     "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
     "ot": ["metrics/wasserstein", "metrics/gromov_wasserstein"],
     "robust_laplacian": ["spectra/laplacian"],
+    "torch": ["torch", *(f"integrations/torch/{name}" for name in _TORCH)],
 }
 
 collect_ignore = [

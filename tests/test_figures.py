@@ -27,19 +27,29 @@ def comparison(clouds):
     return ua.compare(clouds, n_eigenvalues=20)
 
 
+@pytest.fixture(scope="module")
+def drawn(comparison, clouds):
+    """A function that draws any kind of figure, `margins` of a comparison with references."""
+    others = {name: np.roll(points, 1, axis=0) ** 3 for name, points in clouds.items()}
+    matched = ua.compare(clouds, others, n_eigenvalues=20)
+    return lambda kind, **options: (matched if kind == "margins" else comparison).plot(
+        kind, **options
+    )
+
+
 @pytest.mark.parametrize("kind", figures.KINDS)
-def test_plots_leave_pyplot_and_settings_unchanged(comparison, kind):
+def test_plots_leave_pyplot_and_settings_unchanged(drawn, kind):
     before = dict(mpl.rcParams)
-    axes = comparison.plot(kind)
+    axes = drawn(kind)
     assert isinstance(axes, Axes)
     assert axes.get_title()
     assert dict(mpl.rcParams) == before
 
 
 @pytest.mark.parametrize("kind", figures.KINDS)
-def test_plots_use_the_given_axes(comparison, kind):
+def test_plots_use_the_given_axes(drawn, kind):
     mine = Figure().add_subplot()
-    assert comparison.plot(kind, ax=mine) is mine
+    assert drawn(kind, ax=mine) is mine
     assert mine.has_data()
 
 
@@ -341,17 +351,17 @@ class TestWordsThatUsersType:
         assert first == second
 
     @pytest.mark.parametrize("kind", figures.KINDS)
-    def test_every_kind_has_a_title_and_a_size(self, comparison, kind):
-        axes = comparison.plot(kind, title="Mine", figsize=(7, 3))
+    def test_every_kind_has_a_title_and_a_size(self, drawn, kind):
+        axes = drawn(kind, title="Mine", figsize=(7, 3))
         assert axes.get_title() == "Mine"
         assert tuple(axes.figure.get_size_inches()) == (7, 3)
 
     @pytest.mark.parametrize("kind", figures.KINDS)
-    def test_unknown_option_is_answered_with_those_there_are(self, comparison, kind):
+    def test_unknown_option_is_answered_with_those_there_are(self, drawn, kind):
         with pytest.raises(
             InputError, match=rf"plot '{kind}' has no option 'colr'.*figsize.*titl"
         ):
-            comparison.plot(kind, colr="day")
+            drawn(kind, colr="day")
 
     @pytest.mark.parametrize("figsize", [3, (0, 1), "large", (1, 2, 3), (np.nan, 1)])
     def test_wrong_size_raises(self, comparison, figsize):
@@ -377,11 +387,25 @@ class TestWordsThatUsersType:
 
 class TestNotebooks:
     @pytest.mark.parametrize("kind", figures.KINDS)
-    def test_new_figures_are_displayed(self, comparison, kind):
-        assert png_starts(comparison.plot(kind)._repr_png_())
+    def test_new_figures_are_displayed(self, drawn, kind):
+        assert png_starts(drawn(kind)._repr_png_())
 
     def test_comparison_shows_table_and_picture(self, comparison):
         shown = comparison._repr_html_()
         assert "<table" in shown
         picture = shown.partition("base64,")[2].partition('"')[0]
         assert png_starts(base64.b64decode(picture))
+
+
+class TestMargins:
+    def test_line_shows_the_logarithms_of_the_factors(self, drawn):
+        (line,) = (line for line in drawn("margins").get_lines() if line.get_marker() == "o")
+        assert list(line.get_xdata()) == [-3, -2, -1, 0, 1, 2, 3]
+        values = list(line.get_ydata())
+        assert values[3] == 0
+        assert values == values[::-1]
+        assert 0 not in values[:3]
+
+    def test_square_comparison_has_no_margins(self, comparison):
+        with pytest.raises(InputError, match=r"match\(\) needs references"):
+            comparison.plot("margins")

@@ -25,11 +25,12 @@ LAYERS = [
     ["spectra"],
     ["metrics"],
     ["cache", "inputs", "execution", "result", "comparison", "serialization"],
-    ["diagnosis", "cost", "embedding", "tags", "explanation", "inference"],
+    ["diagnosis", "cost", "embedding", "matching", "tags", "explanation", "inference"],
     ["store"],
     ["figures"],
     ["report"],
     ["integrations"],
+    ["torch"],
     ["cli", "experiments"],
     ["__main__"],
 ]
@@ -139,18 +140,19 @@ CONTRACT = {
     "log_euclidean_bounds",
     "log_hilbert_schmidt",
     "permutation_test",
-    "sc",
     "signature",
 }
+# Other libraries' names: `from unaligned import *` must not replace them.
+NAMESPACES = {"sc", "torch"}
 
 
 def test_all_is_exactly_the_public_names():
     assert len(ua.__all__) == len(set(ua.__all__))
     assert set(ua.__all__) - {"__version__"} == CONTRACT
-    assert dir(ua) == sorted(ua.__all__)
+    assert dir(ua) == sorted([*ua.__all__, *NAMESPACES])
 
 
-@pytest.mark.parametrize("name", sorted(CONTRACT))
+@pytest.mark.parametrize("name", sorted(CONTRACT | NAMESPACES))
 def test_every_public_name_is_there_with_a_docstring(name):
     item = getattr(ua, name)
     assert inspect.getdoc(item)
@@ -162,7 +164,7 @@ def test_every_public_name_is_there_with_a_docstring(name):
 def test_names_for_type_checkers_are_the_names_at_run_time():
     tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    assert {alias.asname for node in block.body for alias in node.names} == CONTRACT
+    assert {alias.asname for node in block.body for alias in node.names} == CONTRACT | NAMESPACES
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -223,3 +225,13 @@ def test_star_import_gives_the_public_names():
     names = {}
     exec("from unaligned import *", names)
     assert set(ua.__all__) <= set(names)
+    assert not NAMESPACES & set(names)
+
+
+def test_the_name_torch_is_ours_from_outside_and_theirs_inside():
+    torch = pytest.importorskip("torch")
+    from unaligned.torch import activations
+
+    assert ua.torch.activations is activations
+    assert sys.modules["torch"] is torch
+    assert inspect.getmodule(activations).torch is torch

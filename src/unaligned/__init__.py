@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import torch as torch
     from .cache import Cache as Cache
     from .comparison import compare as compare
     from .comparison import distance as distance
@@ -59,14 +60,16 @@ _HOME = {
 }
 
 # Modules that are public under a name.
-_MODULES = {"errors": "errors", "sc": "integrations.anndata"}
+_MODULES = {"errors": "errors"}
+# Not in `__all__`: `from unaligned import *` must not replace the user's `torch`.
+_NAMESPACES = {"sc": "integrations.anndata", "torch": "torch"}
 
 __all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f".{_MODULES[name]}", __name__)
+    if name in _MODULES or name in _NAMESPACES:
+        return import_module(f".{(_MODULES | _NAMESPACES)[name]}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
@@ -74,4 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_NAMESPACES])

@@ -16,7 +16,7 @@ from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import is_fitted, parse_steps, unfitted
 from .data.squares import matrix_kind
-from .data.values import is_from
+from .data.values import TORCH_REMEDY, is_from
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,
@@ -99,6 +99,9 @@ def _named_items(
         )
     if group_by is not None and (is_anndata(data) or is_path(data)):
         return list(_groups(data, data_options).items())
+    if is_from(data, "torch") and not hasattr(data, "shape"):
+        # A DataLoader is iterable, but its batches are no datasets.
+        raise InputTypeError(f"{argument} is a {type(data).__name__} of torch. {TORCH_REMEDY}")
     if isinstance(data, Mapping):
         items = list(data.items())
     elif _is_one(data) or isinstance(data, bytes) or not isinstance(data, Iterable):

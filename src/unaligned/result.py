@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .inference.association import Correlation, GroupTest
+    from .matching import Match
 
 # Methods of a distance that give another number than its definition.
 _APPROXIMATIONS = ("low-rank", "sinkhorn", "sliced")
@@ -282,6 +283,32 @@ class Comparison:
             raise InputError("aggregate() needs references. Use compare(datasets, references).")
         return pd.Series(aggregate(self.distances, how), index=list(self.names), name=how)
 
+    def match(self, expected: Any = None) -> Match:
+        """Return the nearest reference of each dataset, with accuracy and margins (Appendix E).
+
+        Parameters
+        ----------
+        expected
+            The right reference of each dataset: a dict by name, or a sequence in the order of
+            `names`. None takes the order, of as many references as datasets: the first layer of
+            one network belongs to the first of the other.
+
+        Examples
+        --------
+        >>> import unaligned as ua
+        >>> rng = np.random.default_rng(0)
+        >>> first, second = ({f"{d}d": rng.normal(size=(99, d)) for d in (1, 3, 9)} for _ in "ab")
+        >>> match = ua.compare(first, second, n_eigenvalues=20).match()
+        >>> match, match.margin(1) > 1
+        (Match(les, 3 × 3, 3 of 3 correct), True)
+        """
+        from .matching import Match, expected_positions  # upward, at call time only
+
+        if self.is_square:
+            raise InputError("match() needs references. Use compare(datasets, references).")
+        right = expected_positions(expected, self.names, self.reference_names)
+        return Match(self.names, self.reference_names, self.distances, self.distance_label, right)
+
     def correlate(
         self,
         values: Any,
@@ -395,7 +422,7 @@ class Comparison:
         return found
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
-        """Plot the comparison; `kind` is heatmap, embedding, spectra, pair or dendrogram.
+        """Plot the comparison; `kind` is heatmap, embedding, spectra, pair, dendrogram or margins.
 
         Options are `ax`, `figsize`, `title` and those of `unaligned.figures`, such as `color`
         (one value per dataset, or the name of a metadata entry) and `cmap`. Notebooks display

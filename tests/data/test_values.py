@@ -295,5 +295,5 @@ def test_torch_objects_without_values_raise(what):
         "loader": lambda: torch.utils.data.DataLoader(torch.zeros(4, 2)),
         "meta": lambda: torch.zeros(4, 2, device="meta"),
     }[what]()
-    with pytest.raises(InputTypeError, match=r"tensor with values, not torch's .*from_source"):
+    with pytest.raises(InputTypeError, match=r"tensor with values, not torch's .*activations"):
         ua.Dataset(made)

@@ -14,6 +14,11 @@ from ..rows.transforms import choose_rows
 from .facts import Names, column_names, row_names
 from .preprocess import Values
 
+TORCH_REMEDY = (
+    "For a model and a DataLoader use ua.torch.activations(model, loader), whose layers can be "
+    "compared; for the inputs themselves, torch.cat([batch[0] for batch in loader]).flatten(1)."
+)
+
 
 def to_values(data: Any, label: str) -> Values:
     """Return `data` as a 2-D numeric ndarray, memmap or CSR array, copied only if necessary.
@@ -29,7 +34,10 @@ def to_values(data: Any, label: str) -> Values:
         if values.ndim == 1:
             remedy = "Use values.reshape(-1, 1) for one feature, values.reshape(1, -1) for a row."
         elif values.ndim > 2:
-            remedy = "Flatten each sample to one row: values.reshape(len(values), -1)."
+            remedy = (
+                "Flatten each sample to one row, values.reshape(len(values), -1), or average over "
+                "positions, such as values.mean(axis=(2, 3)) for channels in the second axis."
+            )
         raise InputError(
             f"{label} must be two-dimensional, rows × features; its shape is {values.shape}. "
             f"{remedy}"
@@ -174,9 +182,8 @@ def _from_torch(data: Any, label: str) -> npt.NDArray[Any]:
 
     if not isinstance(data, torch.Tensor) or data.is_meta:
         raise InputTypeError(
-            f"{label} must be a tensor with values, not torch's {type(data).__name__}. Pass the "
-            "activations of a network, one row per sample; for a DataLoader, "
-            "Dataset.from_source(lambda: (batch.numpy() for batch in loader))."
+            f"{label} must be a tensor with values, not torch's {type(data).__name__}. "
+            f"{TORCH_REMEDY}"
         )
     tensor = data.detach().cpu()
     if tensor.is_sparse or tensor.layout != torch.strided:

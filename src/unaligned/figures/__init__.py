@@ -14,7 +14,7 @@ from .. import _check
 from ..result import Comparison
 from .changes import explanation
 from .drift import drift_history
-from .lines import banded_line, diagnosis, null_distribution, pair, spectra
+from .lines import banded_line, diagnosis, margins, null_distribution, pair, spectra
 from .matrices import dendrogram, embedding, heatmap
 from .style import COLOURS, MARKERS, panels, save
 
@@ -27,6 +27,7 @@ KINDS: dict[str, Callable[..., Axes]] = {
     "spectra": spectra,
     "pair": pair,
     "dendrogram": dendrogram,
+    "margins": margins,
 }
 # Other names of options, accepted.
 _SYNONYMS = {"tag": "color", "colour": "color", "c": "color"}
@@ -38,6 +39,7 @@ __all__ += [
     "embedding",
     "explanation",
     "heatmap",
+    "margins",
     "null_distribution",
     "pair",
     "panels",
@@ -52,7 +54,7 @@ def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
     Parameters
     ----------
     kind
-        `heatmap`, `embedding`, `spectra`, `pair` or `dendrogram`.
+        `heatmap`, `embedding`, `spectra`, `pair`, `dendrogram` or `margins`.
     **options
         `ax`, `figsize`, `title`, and the options of the function of that name, such as `color`
         and `cmap`. Without `ax` the result is displayed by notebooks.

@@ -95,6 +95,29 @@ def pair(
     return axes
 
 
+def margins(
+    comparison: Comparison,
+    *,
+    ax: Axes | None = None,
+    figsize: tuple[float, float] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Return the logarithm of the margin factor over the shift of layers (Appendix E).
+
+    Above 0, all layers that are this far apart are farther than any corresponding ones.
+    """
+    factors = comparison.match().margins
+    shifts = np.arange(1 - len(factors), len(factors))
+    with style():
+        axes = new_axes(ax, (4.6, 3.4), figsize)
+        axes.axhline(0.0, color="#555555", linestyle=":", linewidth=1.0)
+        with np.errstate(divide="ignore"):
+            axes.plot(shifts, np.log(factors[np.abs(shifts)]), "o-", color=COLOURS[0])
+        axes.set(xlabel="shift of layers δ", ylabel="log margin factor log α", xticks=shifts)
+        set_title(axes, title, f"margins of {comparison.distance_label}")
+    return axes
+
+
 def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
     """Return a spectrum on a log scale with its error band, γ, the rounding floor and the knee."""
     signature = found.signature

@@ -1,0 +1,15 @@
+"""LES for PyTorch: activations in, gradients out.
+
+`unaligned.torch` is this module.
+"""
+
+from ...errors import MissingExtraError
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError("torch", "torch", "unaligned.torch") from error
+
+from .recording import activations as activations
+
+__all__ = ["activations"]
