@@ -22,5 +22,7 @@ LAZY_BYTES = 1 << 28  # rows of a file or a Dask array are read whole up to 256 
 
 # Matrices of up to this many rows (32 MB) are taken to fit, and the available memory is not read.
 SMALL_ROWS = 2000
+# Columns up to which `cdist` is no slower than a matrix product; it has no cancellation.
+FEW_FEATURES = 16
 # Columns up to which principal components come from the covariance, of 128 MB here.
 COVARIANCE_COLUMNS = 4000

@@ -17,6 +17,7 @@ from .._check import FloatArray
 from ..data.dataset import KINDS, Dataset
 from ..data.facts import Facts, Names
 from ..data.preprocess import is_fitted
+from ..defaults import FEW_FEATURES
 from ..engine import Engine
 from ..errors import InputError, RecipeMismatchError, about
 from ..operators.pointcloud import LARGEST, SMALLEST, require_representable, squared_norms
@@ -29,8 +30,6 @@ from ..spectra.pipeline import (
 )
 from ..spectra.signature import Signature
 
-# Up to this many features `cdist` is no slower than a matrix product and has no cancellation.
-FEW_FEATURES = 16
 # A difference below this share of its terms has lost 6 of their 16 digits to cancellation.
 CANCELLED = 1e-6
 

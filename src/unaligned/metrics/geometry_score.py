@@ -12,11 +12,12 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
+from ..defaults import FEW_FEATURES
 from ..engine import Threads, resolve_jobs, steps
 from ..engine.memory import storage_for
 from ..engine.processes import Processes
 from ..errors import DegenerateDataError
-from .base import FEW_FEATURES, Distance, dense_points
+from .base import Distance, dense_points
 from .bottleneck import optional, pairwise
 
 _WORTH_PROCESSES = 2_000_000  # rounds × points from which processes are started: about 10 s

@@ -13,20 +13,18 @@ from scipy.spatial.distance import cdist
 
 from .._check import FloatArray
 from ..data.dataset import Dataset
+from ..defaults import FEW_FEATURES, SMALL_ROWS
 from ..engine import Engine, Threads, check_stop, collect, limited_blas
 from ..errors import about
 from ..operators.bandwidth import estimate_scale
 from ..operators.base import MatrixOperator
 from ..operators.diffusion import DiffusionOperator
 from ..operators.kernel import KERNELS, KernelSettings, is_euclidean
-from ..operators.pointcloud import CANCELLING, around_median, squared_norms
+from ..operators.pointcloud import CANCELLING, FILLED_BYTES, around_median, squared_norms
 from .exact import Exact
 from .pipeline import SignatureSettings, compute_signature, require_enough
 from .signature import Recipe, Signature
 
-_DENSE_ROWS = 2000  # rows up to which LAPACK solves a block, in half a second at most
-_FEW_FEATURES = 16  # up to which differences are as fast as a product
-_DENSE_BYTES = 1 << 26  # of a sparse block that is filled in
 _PARALLEL_WORK = 1e9  # n b³ of 0.2 s, below which threads cost more than they save
 
 
@@ -107,11 +105,11 @@ def block_signature(dataset: Dataset, settings: SignatureSettings, seed: int) ->
     """
     kernel, k = settings.kernel, settings.n_eigenvalues
     values: Any = dataset.prepared() if dataset.kind == "points" else None
-    if sparse.issparse(values) and 8 * math.prod(values.shape) <= _DENSE_BYTES:
+    if sparse.issparse(values) and 8 * math.prod(values.shape) <= FILLED_BYTES:
         values = values.toarray()
     usual = not isinstance(values, np.ndarray) or not is_euclidean(kernel.metric)
     if usual or kernel.n_neighbors is not None or kernel.robust or k is None or len(values) < 2:
-        small = dataset.n_samples <= _DENSE_ROWS
+        small = dataset.n_samples <= SMALL_ROWS  # LAPACK takes half a second at most
         solver = replace(settings, solver="exact", sketch_size=None) if small else settings
         return compute_signature(dataset, solver, seed)
     check_stop()
@@ -144,7 +142,7 @@ def _affinity(points: FloatArray, settings: KernelSettings) -> tuple[FloatArray,
     """Return the affinity of dense points, Eq. 1 [eq:affkern], (b, b), and σ²."""
     family = KERNELS[settings.kernel]
     values = around_median(points)
-    by_differences = values.shape[1] <= _FEW_FEATURES or not family.smooth
+    by_differences = values.shape[1] <= FEW_FEATURES or not family.smooth
     if not by_differences:
         norms = squared_norms(values)
         squared: FloatArray = -2.0 * (values @ values.T)
