@@ -10,7 +10,8 @@ import pytest
 import unaligned as ua
 from unaligned import defaults
 from unaligned.data.shapes import torus3, torus_angles
-from unaligned.engine import Progress, Threads
+from unaligned.engine import Threads
+from unaligned.engine.base import Progress
 from unaligned.errors import InputError
 from unaligned.rows import source as sources
 from unaligned.rows.reduce import RowPasses
