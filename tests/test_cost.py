@@ -46,8 +46,8 @@ def test_landmarks_of_a_stream_are_predicted(monkeypatch):
 
 def test_krylov_is_predicted_for_a_heavy_tail(monkeypatch):
     monkeypatch.setattr(defaults, "STREAM_ROWS", 1000)
-    points = RNG.normal(size=(4500, 12))
-    options = {"n_eigenvalues": 100, "bandwidth": "mean"}
+    points = RNG.normal(size=(2500, 12))
+    options = {"n_eigenvalues": 60, "bandwidth": "mean"}
     found = ua.estimate(points, **options)
     assert found.solver == ua.signature(points, **options).stats["chosen"] == "krylov"
     assert ua.estimate(points, solver="landmarks", **options).solver == "landmarks"

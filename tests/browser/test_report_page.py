@@ -413,31 +413,24 @@ def test_long_name_leaves_room_for_the_rest(browser, clouds, tmp_path):
     assert cell.size["width"] < 400
 
 
-@pytest.fixture(scope="module", params=[40, 200])
-def many(request, tmp_path_factory):
-    """Return how many datasets, and their report."""
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Return the report of 200 datasets."""
     rng = np.random.default_rng(0)
     sets = {
         f"dataset {i}": ua.Dataset(
             np.diag(np.sort(rng.uniform(size=200) ** (1 + i % 4))), kind="spd"
         )
-        for i in range(request.param)
+        for i in range(200)
     }
     path = tmp_path_factory.mktemp("many") / "report.html"
-    ua.compare(sets, n_eigenvalues=200).report(path, tags={"time": range(request.param)})
-    return request.param, path
+    ua.compare(sets, n_eigenvalues=200).report(path, tags={"time": range(200)})
+    return path
 
 
-def test_many_datasets_give_a_small_and_fast_page(browser, many):
-    count, path = many
-    assert path.stat().st_size < {40: 6e6, 200: 15e6}[count]
-    painted = []
-    for _ in range(3):  # the least of three: the machine may be busy
-        open_page(browser, path)
-        script = "return performance.getEntriesByType('paint').map(e => e.startTime)"
-        entries = until(lambda s=script: browser.execute_script(s))
-        painted.append(max(entries))
-    assert min(painted) < 2000
+def test_many_datasets_give_a_small_page(browser, many):
+    assert many.stat().st_size < 15e6
+    open_page(browser, many)
     assert browser.get_log("browser") == []
     focus(browser, by_id(browser, "heatmap"))
     press(by_id(browser, "heatmap"), "ARROW_RIGHT", "ENTER")

@@ -35,9 +35,9 @@ found.save("found.npz")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
-@pytest.mark.parametrize("delay", [0.0, 1.5])
 @pytest.mark.parametrize(
-    ("where", "n_jobs"), [("None", "None"), ("None", "2"), ("'processes'", "2")]
+    ("where", "n_jobs", "delay"),
+    [("None", "None", 0.0), ("None", "2", 1.5), ("'processes'", "2", 0.0)],
 )
 def test_ctrl_c_stops_a_comparison_with_a_clear_message(where, n_jobs, delay, tmp_path):
     script = SCRIPT.replace("ENGINE", where).replace("N_JOBS", n_jobs)
