@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := constraints.txt
 
-.PHONY: demo test test-all lint bench reproduce clean
+.PHONY: demo test test-all lint bench reproduce docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,5 +42,13 @@ reproduce: $(VENV)/.installed-peers
 	for name in tori scaling topology aligned sensitivity; do \
 		$(BIN)/unaligned reproduce $$name --quick --out results/$$name || exit 1; done
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+# The site, with warnings as errors; open build/site/index.html.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs build/site
+
 clean:
-	rm -rf $(VENV) build dist results .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist results docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache
