@@ -119,7 +119,7 @@ def null(kept: Kept) -> None:
     def synthetic(draw: Draw) -> Callable[[np.random.Generator], list[float]]:
         def one(rng: np.random.Generator) -> list[float]:
             rows = draw(600 + HORIZON * ROWS, rng)
-            return smallest(rows, 600, int(rng.integers(1 << 30)))
+            return smallest(rows, 600, int(rng.integers(1 << 30)), distances=EVERY, block_size=22)
 
         return one
 

@@ -252,7 +252,7 @@ class DriftMonitor:
             gamma=None if shape is None else shape.gamma,
             number=number,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=self._notes(view is baseline.plain, reason),
+            notes=self._notes(view is not baseline.shared, reason),
         )
 
     def _moved(self, readings: Iterable[Reading], level: float) -> dict[str, float]:

@@ -152,11 +152,16 @@ def p_value(observed: float, null: FloatArray, *, is_exact: bool) -> float:
     """Return the share of the null distribution that is at least as large as `observed`.
 
     Random permutations count the observed labelling once more, which keeps the test exact (Phipson
-    and Smyth, 2010). Values that are equal but for rounding count as equal.
+    and Smyth, 2010).
     """
+    number = n_as_large(observed, null)
+    return number / null.size if is_exact else (number + 1) / (null.size + 1)
+
+
+def n_as_large(observed: float, null: FloatArray) -> int:
+    """Return how many values are at least as large as `observed`, or equal but for rounding."""
     rounding = 1e-10 * float(np.abs(null).max(initial=abs(observed)))
-    n_as_large = int((null >= observed - rounding).sum())
-    return n_as_large / null.size if is_exact else (n_as_large + 1) / (null.size + 1)
+    return int((null >= observed - rounding).sum())
 
 
 def adjusted(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +34,10 @@ _USUAL_ITEMS, _FEWEST_ITEMS = 100, 8  # blocks of reference and batch that kerne
 _TILE = 1 << 20  # distances at a time, 8 MiB
 _PER_LEVEL = 5.0  # permutations per 1 / level: p-values of a fifth of the level can be reached
 _FAR = 10.0  # times the level; p-values above need no more digits
-_FEWEST = 999  # permutations, so that p-values above the level have two digits
+_AS_LARGE = 20  # permuted statistics at least as large as the observed one that are enough
+_FIRST, _STEP = 200, 1000  # permutations, at first and at most at a time
+_MOST_PERMUTATIONS = 1_000_000  # 10 s for 400 blocks
+SMALLEST_LEVEL = 1.0 / _MOST_PERMUTATIONS
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Reading:
 
 def n_permutations_for(level: float) -> int:
     """Return how many random permutations a test at this level gets."""
-    return max(_FEWEST, math.ceil(_PER_LEVEL / level) - 1)
+    return min(max(_STEP, math.ceil(_PER_LEVEL / level)), _MOST_PERMUTATIONS) - 1
 
 
 def smallest_p_value(n_reference: int, n_batch: int, level: float) -> float:
@@ -112,9 +116,6 @@ class BlockInstrument(Instrument):
     size: int  # rows of a block
     squared: FloatArray  # between the items of the reference, (n, n)
     most: ClassVar[int] = MOST_BLOCKS  # blocks of a batch
-    _labels: dict[tuple[int, int], energy.Labels] = field(
-        default_factory=dict, init=False, repr=False
-    )  # of the last number of blocks and permutations
 
     @property
     def n_items(self) -> int:
@@ -156,29 +157,32 @@ class BlockInstrument(Instrument):
     ) -> tuple[float, float]:
         """Return the statistic of the first k items, and its p-value under permutations.
 
-        Where few permutations give a p-value far above the level, more are not drawn. The test
-        stays valid, for any t: p ≤ t only if the few give p ≤ t, or if the many do and the few
-        give less than t too.
+        Permutations are drawn until the p-value p of those so far is above a limit, which falls
+        with their number. The test stays valid: with the first number whose limit is at most t,
+        p ≤ t at the end only if p ≤ t was true then.
         """
         design, number = energy.Design.of(k, self.n_items), n_permutations_for(level)
         observed = float(energy.statistic(pooled, design.observed[None], design)[0])
-        is_exact = design.n_labellings <= number
-        for n_drawn in [number] if is_exact else [_FEWEST, number]:
-            labels = self._permutations(design, n_drawn, seed)
+        if design.n_labellings <= number + 1:
+            labels, _ = design.labellings(number + 1, np.random.default_rng(seed))
             null = energy.statistic(pooled, labels, design)
-            p_value = energy.p_value(observed, null, is_exact=is_exact)
-            if p_value > _FAR * level:
-                break
+            return observed, energy.p_value(observed, null, is_exact=True)
+        n_drawn, n_as_large, p_value = 0, 0, 0.0
+        while n_drawn < number and p_value <= max(_FAR * level, _AS_LARGE / (n_drawn + 1)):
+            labels = _permutations(k, self.n_items, seed, n_drawn)[: number - n_drawn]
+            null = energy.statistic(pooled, labels, design)
+            n_as_large += energy.n_as_large(observed, null)
+            n_drawn += len(labels)
+            p_value = (n_as_large + 1) / (n_drawn + 1)
         return observed, p_value
 
-    def _permutations(self, design: energy.Design, number: int, seed: int) -> energy.Labels:
-        """Return permutations, those of the last number of blocks kept."""
-        key = design.n_first, number
-        if key not in self._labels:
-            self._labels = {k: old for k, old in self._labels.items() if k[0] == key[0]}
-            rng = np.random.default_rng([seed, *key, self.n_items])
-            self._labels[key], _ = design.labellings(number, rng)
-        return self._labels[key]
+
+@lru_cache(maxsize=16)  # those of a check at a usual level, by two instruments
+def _permutations(n_first: int, n_second: int, seed: int, start: int) -> energy.Labels:
+    """Return random permutations from number `start` on: as many again, within limits."""
+    rng = np.random.default_rng([seed, n_first, n_second, start])
+    number = min(max(start, _FIRST), _STEP)
+    return energy.Design.of(n_first, n_second).labellings(number, rng)[0]
 
 
 @dataclass(eq=False)
