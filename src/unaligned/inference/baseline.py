@@ -19,9 +19,8 @@ from ..data.facts import Facts
 from ..data.preprocess import is_fitted
 from ..engine import Engine, resolve_engine
 from ..errors import InputError, NotApplicableError, SampleSizeWarning, counted, warn
-from ..metrics.base import Distance, dense_points, feature_mismatch
+from ..metrics.base import dense_points, feature_mismatch
 from ..metrics.les import LES
-from ..metrics.registry import resolve_distance
 from ..operators.bandwidth import median_distance
 from ..operators.pointcloud import PointCloud
 from ..rows.transforms import fit_steps
@@ -29,6 +28,8 @@ from ..spectra.pipeline import SignatureSettings
 from ..spectra.signature import Signature
 from .instruments import (
     FEATURES,
+    SHAPE,
+    SMALLEST_LEVEL,
     BlockInstrument,
     Features,
     Instrument,
@@ -41,7 +42,7 @@ from .partition import LARGEST_BLOCK, MOST_BLOCKS, SMALLEST_BLOCK, fit_to_blocks
 _MOST_BLOCKS = 400  # of the reference: of 500 rows, 10 s to fit and 20 ms for 3000 permutations
 _USUAL_BLOCKS = 200  # where one block of a batch cannot reach the level anyway
 _KERNEL_BLOCKS, _KERNEL_ROWS = 512, 8  # 4096 rows; more hardly add power to batches of 1000
-_KEPT_BYTES = 1 << 25  # of rows of the reference
+_KEPT_BYTES = 1 << 24  # of rows of the reference
 _FEWEST_KEPT = 256  # rows, however many columns they have
 
 
@@ -50,34 +51,31 @@ class Settings:
     """What a monitor was asked for."""
 
     alpha: float
-    horizon: float | None  # batches that share alpha; None: each has it; infinite: a martingale
+    horizon: int | None  # batches that share alpha; None: each has it
     block_size: int | None
     distances: tuple[str, ...]
     scale: bool
     seed: int
-    methods: Mapping[str, Distance]  # those of `distances` that compare blocks by descriptors
-
-    @property
-    def is_martingale(self) -> bool:
-        """Whether the number of batches is unlimited."""
-        return self.horizon == math.inf
+    les: LES | None
+    data: Mapping[str, Any]  # options of the data, such as `preprocess`
 
     def level(self, n_instruments: int) -> float:
         """Return the level of each instrument in one check."""
-        n_batches = 1.0 if self.horizon is None or self.is_martingale else self.horizon
-        return self.alpha / (n_batches * n_instruments)
+        return self.alpha / ((self.horizon or 1) * n_instruments)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings for JSON."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
-        methods = {name: method.options() for name, method in self.methods.items()}
-        return {**found, "methods": methods}
+        return {**found, "les": self.les and self.les.options()}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Settings:
         """Return the settings, the inverse of `to_dict`."""
-        methods = {name: resolve_distance(name, o) for name, o in values["methods"].items()}
-        return Settings(**{**values, "distances": tuple(values["distances"]), "methods": methods})
+        steps = values["data"]["preprocess"]
+        data = {**values["data"], "preprocess": steps and tuple(steps)}
+        les = None if values["les"] is None else LES.from_options(values["les"])
+        names = tuple(values["distances"])
+        return Settings(**{**values, "distances": names, "les": les, "data": data})
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +98,9 @@ class Baseline:
     facts: Facts
     fingerprint: str
     block_size: int  # of the block signatures
-    shared: View | None
-    plain_view: View | Callable[[], View] | None
+    n_rows: int  # that blocks were cut from; 0 for given signatures
+    shared: View | None = None
+    plain_view: View | Callable[[], View] | None = None
     points: FloatArray | None = None  # scaled rows of the reference, for kernels and features
 
     @property
@@ -150,15 +149,15 @@ def fit_baseline(reference: Dataset, settings: Settings, engine: Engine) -> Base
     """
     rows = _Rows.of(reference, settings)
     own = rows.steps[: len(reference.preprocess)]
-    has_others = len(settings.methods) < len(settings.distances)
-    fits_any = bool(settings.methods) and not any("@" in step for step in own)
+    has_others = settings.distances != (SHAPE,)
+    fits_any = settings.les is not None and not any("@" in step for step in own)
 
     def plain() -> View:
         with resolve_engine(None, -1, False) as where:
-            return rows.view(own, tuple(settings.methods), None, where)
+            return rows.view(own, (SHAPE,), None, where)
 
-    name, size = reference.name or "reference", rows.size
-    found = Baseline(name, reference.facts, reference.fingerprint, size, None, None)
+    name = reference.name or "reference"
+    found = Baseline(name, reference.facts, reference.fingerprint, rows.size, rows.rest.size)
     if settings.scale or has_others or not fits_any:
         found.points = rows.kept if has_others else None
         found.shared = rows.view(rows.steps, settings.distances, found.points, engine)
@@ -186,14 +185,14 @@ class _Rows:
         n_fit = 0
         if settings.scale or "mmd" in settings.distances or any(map(is_fitted, steps)):
             n_fit = scale_rows(n)
+        size = settings.block_size or _block_size(n - n_fit, settings)
+        _require_blocks(n - n_fit, size, reference, settings)
+        if n_fit:
             steps = (*steps, *["standardize"] * settings.scale)
             rows = reference.take(order[:n_fit])
             label = f"reference-{reference.fingerprint[:8]}"
             centred = not sparse.issparse(reference.values)
             steps = fit_steps(rows.source, steps, label, centred=centred)
-        size = settings.block_size or block_size_of(n - n_fit, settings)
-        if settings.methods:
-            _require_blocks((n - n_fit) // size, size, reference, settings)
         return _Rows(reference, settings, steps, order[:n_fit], order[n_fit:], size)
 
     def view(
@@ -204,20 +203,16 @@ class _Rows:
         engine: Engine,
     ) -> View:
         """Return the instruments of these names, fitted to rows that went through the steps."""
-        data, size, seed = (
-            self.dataset.with_options(preprocess=steps),
-            self.size,
-            self.settings.seed,
-        )
+        data, size = self.dataset.with_options(preprocess=steps), self.size
         chosen = self.rest[: min(self.rest.size // size, _MOST_BLOCKS) * size]
         found: list[Instrument] = []
         for name in names:
-            if name in self.settings.methods:
-                method = fit_to_blocks(self.settings.methods[name], size)
-                found.append(Shape.fit(method, data, chosen, size, seed, engine))
+            if name == SHAPE:
+                method = fit_to_blocks(self.settings.les or LES(), size)
+                found.append(Shape.fit(method, data, chosen, size, self.settings.seed, engine))
             elif points is not None:
                 width = self.width if name == "mmd" else 1.0
-                found.append(point_instrument(name, points, width))
+                found.append(_point_instrument(name, points, width))
         return View(steps, tuple(found))
 
     def points(self, rows: IndexArray) -> FloatArray:
@@ -237,7 +232,7 @@ class _Rows:
         return median_distance(PointCloud(self.points(self.fit))) or 1.0
 
 
-def point_instrument(name: str, points: FloatArray, width: float) -> Instrument:
+def _point_instrument(name: str, points: FloatArray, width: float) -> Instrument:
     """Return the instrument of this name, a kernel or features, fitted to points."""
     if name == FEATURES:
         return Features(np.sort(points, axis=0))
@@ -245,7 +240,7 @@ def point_instrument(name: str, points: FloatArray, width: float) -> Instrument:
     return Kernel.fit(name, points, size, width)
 
 
-def of_signatures(signatures: Sequence[Signature], settings: Settings) -> Baseline:
+def of_signatures(signatures: Sequence[Signature]) -> Baseline:
     """Return the baseline of given signatures, each of which is a block of the reference."""
     first, name = signatures[0], counted(len(signatures), "signature")
     for other in signatures[1:]:
@@ -266,7 +261,7 @@ def of_signatures(signatures: Sequence[Signature], settings: Settings) -> Baseli
     shape = Shape.of(method, np.stack([s.values for s in signatures]), size)
     digest = hashlib.blake2b(shape.vectors.tobytes(), digest_size=16).hexdigest()
     facts = Facts(name, first.recipe.kind, sum(sizes), first.n_features, steps)
-    return Baseline(name, facts, digest, size, None, View(steps, (shape,)))
+    return Baseline(name, facts, digest, size, 0, plain_view=View(steps, (shape,)))
 
 
 def scale_rows(n_rows: int) -> int:
@@ -274,7 +269,7 @@ def scale_rows(n_rows: int) -> int:
     return min(max(n_rows // 10, 30), 1000, n_rows)
 
 
-def block_size_of(n_rows: int, settings: Settings) -> int:
+def _block_size(n_rows: int, settings: Settings) -> int:
     """Return the rows of a block: the most that let a batch of one block reach its level.
 
     Between 30 and 500 rows, as in `permutation_test`. Where that would take more than 400 blocks,
@@ -285,26 +280,32 @@ def block_size_of(n_rows: int, settings: Settings) -> int:
     return min(max(n_rows // blocks, SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
-def _require_blocks(n_blocks: int, size: int, reference: Dataset, settings: Settings) -> None:
+def _require_blocks(n_rows: int, size: int, reference: Dataset, settings: Settings) -> None:
     """Raise if not even a batch as large as the reference could reach its level."""
-    level = settings.level(len(settings.distances))
+    level, n = settings.level(len(settings.distances)), reference.n_samples
+    if level < SMALLEST_LEVEL and settings.distances != (FEATURES,):
+        raise InputError(
+            f"alpha={settings.alpha:g} is {level:.2g} for each instrument and batch, below the "
+            f"{SMALLEST_LEVEL:g} that permutation tests reach. Give a larger alpha, a smaller "
+            "horizon, or distances='ks'."
+        )
+    if settings.les is None:
+        return
     enough = 2
     while smallest_p_value(enough, enough, level) > level:
         enough += 1
-    if n_blocks >= enough:
+    if n_rows // size >= enough:
         return
-    rows = rows_for(enough, size, scaled=settings.scale)
-    n = reference.n_samples
-    smaller = (n - scale_rows(n) * settings.scale) // enough
+    smaller = n_rows // enough
     remedy = f", or block_size={smaller}" if 4 <= smaller < size else ""
     raise InputError(
         f"alpha={settings.alpha:g} needs at least {enough} blocks of {size} rows of the "
-        f"reference, that is {rows} rows; {reference.label} has {n}. Give more rows, a larger "
-        f"alpha{remedy}."
+        f"reference, that is {_rows_for(enough, size, scaled=n_rows < n)} rows; "
+        f"{reference.label} has {n}. Give more rows, a larger alpha{remedy}."
     )
 
 
-def rows_for(n_blocks: int, size: int, *, scaled: bool) -> int:
+def _rows_for(n_blocks: int, size: int, *, scaled: bool) -> int:
     """Return how many rows of a reference give this many blocks."""
     rows = n_blocks * size
     while scaled and rows - scale_rows(rows) < n_blocks * size:
@@ -321,15 +322,7 @@ def require_reach(
         return
     remedies = [f"batches of at least {rows} rows" for rows in _enough_rows(instrument, level)]
     if isinstance(instrument, Shape):
-        n_rest = baseline.facts.n_samples - scale_rows(baseline.facts.n_samples) * settings.scale
-        size, needed = instrument.size, math.ceil(1.0 / level) - 1
-        if n >= size and needed <= _MOST_BLOCKS:
-            rows = rows_for(needed, size, scaled=settings.scale)
-            remedies.append(f"a reference of at least {rows} rows")
-        for smaller in range(min(size - 1, n), 3, -1):
-            if smallest_p_value(n_rest // smaller, n // smaller, level) <= level:
-                remedies.append(f"block_size={smaller}")
-                break
+        remedies += _larger_or_smaller(instrument.size, n, baseline, level)
     if len(settings.distances) > 1:
         rest = [name for name in settings.distances if name != instrument.name]
         remedies.append(f"distances={','.join(rest)}")
@@ -342,6 +335,18 @@ def require_reach(
     raise InputError(
         f"{batch.label} has {counted(n, 'row')}, {what}. Give {', or '.join(remedies)}."
     )
+
+
+def _larger_or_smaller(size: int, n: int, baseline: Baseline, level: float) -> list[str]:
+    """Return references and sizes of blocks with which a batch of n rows reaches the level."""
+    found, needed, rows = [], math.ceil(1.0 / level) - 1, baseline.n_rows
+    if n >= size and needed <= _MOST_BLOCKS:
+        more = _rows_for(needed, size, scaled=rows < baseline.facts.n_samples)
+        found.append(f"a reference of at least {more} rows" if rows else f"{needed} signatures")
+    for smaller in range(min(size - 1, n), 3, -1):
+        if smallest_p_value(rows // smaller, n // smaller, level) <= level:
+            return [*found, f"block_size={smaller}"]
+    return found
 
 
 def _size(instrument: Instrument) -> int:

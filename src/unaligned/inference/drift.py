@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,9 +15,10 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray, IndexArray, RNGLike
 from ..data.dataset import Dataset
-from ..engine import resolve_engine
+from ..engine import Engine, resolve_engine
 from ..errors import (
     DataWarning,
+    DegenerateDataError,
     InputError,
     InputTypeError,
     NotApplicableError,
@@ -25,14 +27,13 @@ from ..errors import (
     warn,
 )
 from ..inputs import DataLike, as_dataset, data_options, own_name
-from ..metrics.base import Distance, dense_points, feature_mismatch
+from ..metrics.base import dense_points, feature_mismatch
 from ..metrics.les import LES
-from ..metrics.registry import resolve_distance
 from ..rows.transforms import JoinedRows
 from ..spectra.signature import Signature
-from .baseline import Baseline, Settings, fit_baseline, of_signatures, require_reach
+from .baseline import Baseline, Settings, View, fit_baseline, of_signatures, require_reach
 from .drift_file import load_monitor, save_monitor
-from .instruments import FEATURES, KERNELS, Reading, Shape
+from .instruments import FEATURES, KERNELS, SHAPE, Reading, Shape
 from .partition import require_rows
 from .verdict import DriftCheck
 
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CALLER = "DriftMonitor"
-BATTERY = ("les", "edistance", FEATURES)
-OTHER_SHAPES = ("netlsd", "shape-dna")
+BATTERY = (SHAPE, "edistance", FEATURES)
 SPREAD_RATIO = 1e3  # of columns, from which on the larger ones hide the smaller ones
 _BLIND = (
     "les sees shape only: not a shift, a rotation or a common scaling of all columns, nor a "
@@ -75,9 +75,8 @@ class DriftMonitor:
     alpha
         The rate of false alarms.
     distances
-        Instruments: None for the battery, or some of `les` (or `netlsd`, `shape-dna`),
-        `edistance`, `mmd`, `ks`. `"les"` alone takes columns as they are, and batches in any
-        feature space.
+        Instruments: None for the battery, or some of `les`, `edistance`, `mmd` and `ks`. `"les"`
+        alone takes columns as they are, and batches in any feature space.
     horizon
         What alpha is about: None for each batch by itself, or a number of batches in all, each at
         alpha / horizon, so that any false alarm among them has probability alpha at most.
@@ -86,7 +85,7 @@ class DriftMonitor:
     rng
         Seed or generator; None always gives the same result for the same data.
     n_jobs
-        Batches of blocks at a time; None is one per core.
+        Blocks computed at a time; None is one per core.
     **options
         Of `les`, as in `signature`; `preprocess` and `nan_policy`.
 
@@ -125,11 +124,11 @@ class DriftMonitor:
         dataset = None if signatures else _dataset(reference, given)
         if distances is None:
             is_table = dataset is not None and dataset.kind == "points"
-            distances = BATTERY if is_table else BATTERY[:1]
+            distances = BATTERY if is_table else SHAPE
         names = _names(distances)
         if scale is None:
-            scale = any(name in (*KERNELS, FEATURES) for name in names)
-        self._n_jobs, self._given = n_jobs, given
+            scale = names != (SHAPE,)
+        self._n_jobs = n_jobs
         self._settings = Settings(
             alpha=_alpha(alpha),
             horizon=_check.optional_int("horizon", horizon),
@@ -137,23 +136,21 @@ class DriftMonitor:
             distances=names,
             scale=_check.flag("scale", scale),
             seed=_check.root_seed(rng),
-            methods=_methods(names, options),
+            les=_les(names, options),
+            data=given,
         )
         self._baseline = self._fit(dataset) if dataset else self._of(signatures, options)
         self.history = []
 
     def _fit(self, reference: Dataset) -> Baseline:
         settings = self._settings
-        for method in settings.methods.values():
-            require_rows({reference.name or "reference": reference}, method, _CALLER)
-        if reference.kind != "points" and (
-            settings.scale or len(settings.methods) < len(settings.distances)
-        ):
+        require_rows({reference.name or "reference": reference}, settings.les or LES(), _CALLER)
+        if reference.kind != "points" and (settings.scale or settings.distances != (SHAPE,)):
             raise InputError(
                 f"{reference.label} is of kind {reference.kind!r}, which has no columns: only "
                 "distances='les' without scale applies."
             )
-        with resolve_engine(None, -1 if self._n_jobs is None else self._n_jobs, False) as engine:
+        with self._engine() as engine:
             found = fit_baseline(reference, settings, engine)
         if not settings.scale and reference.kind == "points":
             _warn_of_spread(reference)
@@ -161,16 +158,22 @@ class DriftMonitor:
 
     def _of(self, signatures: Sequence[Signature], options: dict[str, Any]) -> Baseline:
         settings = self._settings
-        if settings.distances != ("les",) or settings.scale or settings.block_size or options:
+        if settings.distances != (SHAPE,) or settings.scale or settings.block_size or options:
             raise OptionError(
                 "A reference of signatures is for distances='les' with their own settings and "
                 "rows as blocks; leave out block_size, scale and the options of les."
             )
-        return of_signatures(signatures, settings)
+        return of_signatures(signatures)
+
+    def _engine(self) -> AbstractContextManager[Engine]:
+        return resolve_engine(None, -1 if self._n_jobs is None else self._n_jobs, False)
 
     def fit(self, reference: DataLike) -> Self:
         """Take another reference of data, with the same settings and an empty history."""
-        self._baseline, self.history = self._fit(_dataset(reference, self._given)), []
+        if not self._baseline.n_rows:
+            raise InputError("The reference of this monitor is signatures. Make a new monitor.")
+        found = self._fit(_dataset(reference, dict(self._settings.data)))
+        self._baseline, self.history = found, []
         return self
 
     @property
@@ -179,7 +182,7 @@ class DriftMonitor:
         return self._settings.alpha
 
     @property
-    def horizon(self) -> float | None:
+    def horizon(self) -> int | None:
         """The number of batches that share alpha; None if each has it."""
         return self._settings.horizon
 
@@ -225,35 +228,51 @@ class DriftMonitor:
                 "spent. Make a new monitor, with a larger horizon."
             )
         own = name or own_name(batch) or f"batch {number}"
-        dataset = as_dataset(batch, own, {**self._given, "preprocess": None})
-        method = next(iter(settings.methods.values()), LES())
-        (dataset,) = require_rows({own: dataset}, method, "DriftMonitor.check()")
+        found = as_dataset(batch, own, {**settings.data, "preprocess": None})
+        (dataset,) = require_rows({own: found}, settings.les or LES(), f"{_CALLER}.check()")
         dataset, view, reason = baseline.view(dataset)
         level = settings.level(len(view.instruments))
         for instrument in view.instruments:
             require_reach(instrument, dataset, baseline, level, settings)
-        jobs = -1 if self._n_jobs is None else self._n_jobs
-        with resolve_engine(None, jobs, False) as engine:
-            readings = tuple(
-                instrument.read(dataset, level, settings.seed, engine)
-                for instrument in view.instruments
-            )
-        shape = next((i for i in view.instruments if isinstance(i, Shape)), None)
+        readings, notes = self._readings(dataset, view, level)
+        les = next((i.method.settings for i in view.instruments if isinstance(i, Shape)), None)
+        n_instruments = len(view.instruments)
         return DriftCheck(
             name=own,
             reference=baseline.name,
-            p_value=min(1.0, len(readings) * min(reading.p_value for reading in readings)),
-            alpha=level * len(readings),
+            p_value=min(1.0, n_instruments * min(reading.p_value for reading in readings)),
+            alpha=level * n_instruments,
             readings=readings,
             moved=self._moved(readings, level),
             n_samples=dataset.n_samples,
             n_reference=baseline.facts.n_samples,
-            n_eigenvalues=None if shape is None else shape.n_eigenvalues,
-            gamma=None if shape is None else shape.gamma,
+            n_eigenvalues=les.n_eigenvalues if les else None,
+            gamma=float(les.gamma) if les else None,
             number=number,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=self._notes(view is not baseline.shared, reason),
+            notes=(*self._blindness(view, reason), *notes),
         )
+
+    def _readings(
+        self, batch: Dataset, view: View, level: float
+    ) -> tuple[tuple[Reading, ...], list[str]]:
+        """Return what the instruments find, and which of them cannot read the batch.
+
+        A batch may be degenerate, all rows equal say, because it has drifted: the others decide.
+        """
+        readings, failures = [], []
+        with self._engine() as engine:
+            for instrument in view.instruments:
+                try:
+                    readings.append(instrument.read(batch, level, self._settings.seed, engine))
+                except DegenerateDataError as error:
+                    failures.append((instrument.name, error))
+        if not readings:
+            raise failures[0][1]
+        notes = [f"{name} was not used: {error}" for name, error in failures]
+        for note in notes:
+            warn(note, DataWarning)
+        return tuple(readings), notes
 
     def _moved(self, readings: Iterable[Reading], level: float) -> dict[str, float]:
         """Return the features that moved, the smallest adjusted p-value first."""
@@ -262,9 +281,9 @@ class DriftMonitor:
         order = np.argsort(adjusted, kind="stable")
         return {names[i]: float(adjusted[i]) for i in order if adjusted[i] <= level}
 
-    def _notes(self, is_plain: bool, reason: str | None) -> tuple[str, ...]:
-        """Return what the instruments cannot see; warn if only because columns differ."""
-        if not is_plain:
+    def _blindness(self, view: View, reason: str | None) -> tuple[str, ...]:
+        """Return what les alone cannot see; warn if it is alone because columns differ."""
+        if view is self._baseline.shared:
             return ()
         if reason is None:
             return (f"{_BLIND}.",)
@@ -289,7 +308,7 @@ class DriftMonitor:
         """Return the monitor in a file written by `save`."""
         found = object.__new__(cls)
         found._settings, found._baseline, found.history = load_monitor(path)
-        found._n_jobs, found._given = None, {"preprocess": None, "nan_policy": None}
+        found._n_jobs = None
         return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -325,23 +344,23 @@ def _names(distances: str | Sequence[str]) -> tuple[str, ...]:
     if not names or len(set(names)) < len(names):
         raise InputError(f"distances={distances!r} must name instruments, each once.")
     for name in names:
-        _check.one_of("distances", name, (*BATTERY, "mmd", *OTHER_SHAPES))
+        _check.one_of("distances", name, (SHAPE, *KERNELS, FEATURES))
     return names
 
 
-def _methods(names: Sequence[str], options: dict[str, Any]) -> dict[str, Distance]:
-    """Return the distances of block descriptors, with their options."""
-    shapes = [name for name in names if name not in (*KERNELS, FEATURES)]
-    if options and not shapes:
-        raise OptionError(
-            f"DriftMonitor has no option {next(iter(options))!r} without 'les' in distances."
-        )
-    found = {name: resolve_distance(name, options) for name in shapes}
+def _les(names: Sequence[str], options: dict[str, Any]) -> LES | None:
+    """Return the distance of block signatures, with its options, if it is among the names."""
+    if SHAPE not in names:
+        if options:
+            raise OptionError(
+                f"DriftMonitor has no option {next(iter(options))!r} without 'les' in distances."
+            )
+        return None
     if isinstance(options.get("gamma"), str):
         raise InputError(
             f"gamma={options['gamma']!r} would choose another γ for every batch. Give a number."
         )
-    return found
+    return LES.from_options(options)
 
 
 def _signatures(reference: Any) -> list[Signature]:

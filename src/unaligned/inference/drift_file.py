@@ -14,7 +14,7 @@ from ..data.facts import Facts
 from ..data.preprocess import FittedStep
 from ..errors import FileError, InputError
 from ..io.archive import read_archive, write_archive
-from ..metrics.registry import resolve_distance
+from ..metrics.les import LES
 from .baseline import Baseline, Settings, View
 from .instruments import Features, Instrument, Kernel, Shape
 from .verdict import DriftCheck
@@ -37,6 +37,7 @@ def save_monitor(
         "facts": baseline.facts._asdict(),
         "fingerprint": baseline.fingerprint,
         "block_size": baseline.block_size,
+        "n_rows": baseline.n_rows,
         "views": {
             name: _pack(view, name, arrays)
             for name, view in (("shared", baseline.shared), ("plain", baseline.plain))
@@ -66,6 +67,7 @@ def load_monitor(
             facts=Facts.from_header(header["facts"]),
             fingerprint=header["fingerprint"],
             block_size=header["block_size"],
+            n_rows=header["n_rows"],
             shared=views.get("shared"),
             plain_view=views.get("plain"),
             points=arrays.get("points"),
@@ -107,7 +109,7 @@ def _unpack(view: Mapping[str, Any], place: str, arrays: Arrays) -> View:
 
 def _instrument(own: Mapping[str, Any], place: str, arrays: Arrays) -> Instrument:
     if "options" in own:
-        method = resolve_distance(own["name"], own["options"])
+        method = LES.from_options(own["options"])
         return Shape.of(method, arrays[f"{place}/vectors"], own["size"])
     points = arrays["points"]
     if own["name"] == Features.name:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -19,17 +18,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from .._check import FloatArray
+from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import Engine
-from ..errors import NotApplicableError
-from ..metrics.base import Distance, SpectralDistance, dense_points
+from ..errors import DegenerateDataError
+from ..metrics.base import dense_points
+from ..metrics.les import LES
 from ..operators.pointcloud import squared_norms
 from . import energy, kolmogorov
 from .partition import MOST_BLOCKS, describe_blocks, take_blocks
 
-KERNELS = ("edistance", "mmd")
-FEATURES = "ks"
+SHAPE, KERNELS, FEATURES = "les", ("edistance", "mmd"), "ks"
 _USUAL_ITEMS, _FEWEST_ITEMS = 100, 8  # blocks of reference and batch that kernels keep at least
 _TILE = 1 << 20  # distances at a time, 8 MiB
 _PER_LEVEL = 5.0  # permutations per 1 / level: p-values of a fifth of the level can be reached
@@ -47,7 +46,7 @@ class Reading:
     Attributes
     ----------
     name
-        `les`, `edistance`, `mmd`, `ks`, …
+        `les`, `edistance`, `mmd` or `ks`.
     p_value, threshold
         The batch has drifted if the p-value is at most the threshold, the share of alpha that
         this instrument has in this check.
@@ -187,66 +186,41 @@ def _permutations(n_first: int, n_second: int, seed: int, start: int) -> energy.
 
 @dataclass(eq=False)
 class Shape(BlockInstrument):
-    """Block signatures, or other descriptors whose distance is Euclidean."""
+    """Block signatures."""
 
-    method: Distance
+    method: LES
     vectors: FloatArray  # of the blocks of the reference, (n, K)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The name of the distance."""
-        return self.method.name
+    name = SHAPE
 
     @staticmethod
-    def of(method: Distance, vectors: FloatArray, size: int) -> Shape:
-        """Return the instrument of given vectors."""
+    def of(method: LES, vectors: FloatArray, size: int) -> Shape:
+        """Return the instrument of given signatures."""
         return Shape(size, cdist(vectors, vectors, "sqeuclidean"), method, vectors)
 
     @staticmethod
     def fit(
-        method: Distance, reference: Dataset, rows: Any, size: int, seed: int, engine: Engine
+        method: LES, reference: Dataset, rows: IndexArray, size: int, seed: int, engine: Engine
     ) -> Shape:
         """Return the instrument of consecutive blocks of these rows."""
         blocks = take_blocks(reference, rows, size)
-        method, described = describe_blocks(method, blocks, seed, engine)
-        return Shape.of(method, _vectors(method, described), size)
+        return Shape.of(method, _signatures(method, blocks, seed, engine), size)
 
     def distances(self, blocks: Dataset, seed: int, engine: Engine) -> tuple[FloatArray, ...]:
         """Return the squared distances within the batch, (k, k), and to the reference, (k, n)."""
         parts = take_blocks(blocks, np.arange(blocks.n_samples), self.size)
-        vectors = _vectors(self.method, describe_blocks(self.method, parts, seed, engine)[1])
+        vectors = _signatures(self.method, parts, seed, engine)
         return (
             cdist(vectors, vectors, "sqeuclidean"),
             cdist(vectors, self.vectors, "sqeuclidean"),
         )
 
-    @property
-    def n_eigenvalues(self) -> int | None:
-        """K of the signatures; None for other descriptors."""
-        method = self.method
-        return method.settings.n_eigenvalues if isinstance(method, SpectralDistance) else None
-
-    @property
-    def gamma(self) -> float | None:
-        """γ of the signatures; None for other descriptors."""
-        method = self.method
-        return float(method.settings.gamma) if isinstance(method, SpectralDistance) else None
-
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the vectors."""
+        """Return the signatures."""
         return {"vectors": self.vectors}
 
 
-def _vectors(method: Distance, descriptors: Sequence[Any]) -> FloatArray:
-    found = [method.vector(descriptor) for descriptor in descriptors]
-    points = [vector for vector in found if vector is not None]
-    if len(points) < len(found):
-        raise NotApplicableError(
-            f"DriftMonitor cannot use distance {method.name!r}, which is not Euclidean in a "
-            "descriptor. Use 'les', 'netlsd' or 'shape-dna', and 'edistance', 'mmd' or 'ks' for "
-            "position and scale."
-        )
-    return np.stack(points)
+def _signatures(method: LES, blocks: list[Dataset], seed: int, engine: Engine) -> FloatArray:
+    return np.stack([s.values for s in describe_blocks(method, blocks, seed, engine)[1]])
 
 
 @dataclass(eq=False)
@@ -276,8 +250,8 @@ class Kernel(BlockInstrument):
     def fit(name: str, points: FloatArray, size: int, width: float) -> Kernel:
         """Return the instrument of consecutive blocks of points."""
         points = points[: len(points) // size * size]
-        none = Kernel(size, np.empty((0, 0)), name, points, width, np.empty((0, 0)))
-        return Kernel.of(name, points, size, width, none._means(points, points))
+        means = _block_means(name, width, size, points, points)
+        return Kernel.of(name, points, size, width, means)
 
     def smallest(self, n_rows: int, level: float) -> float:
         """Return the smallest p-value of a batch of this many rows; infinite for too few."""
@@ -306,35 +280,45 @@ class Kernel(BlockInstrument):
     def distances(self, blocks: Dataset, seed: int, engine: Engine) -> tuple[FloatArray, ...]:
         """Return the squared distances within the batch, (k, k), and to the reference, (k, n)."""
         batch = dense_points(blocks)
-        own, across = self._means(batch, batch), self._means(batch, self.points)
+        own = _block_means(self.name, self.width, self.size, batch, batch)
+        across = _block_means(self.name, self.width, self.size, batch, self.points)
+        if not (np.isfinite(own).all() and np.isfinite(across).all()):
+            raise DegenerateDataError(
+                f"{blocks.label} has values so large that its distances overflow. Rescale it."
+            )
         within, reference = own.diagonal(), self.means.diagonal()
         return _embedded(own, within, within), _embedded(across, within, reference)
-
-    def _means(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return the mean of ρ over the rows of every pair of blocks."""
-        n, m, size = len(first) // self.size, len(second) // self.size, self.size
-        found = np.empty((n, m))
-        step = max(1, _TILE // (size * len(second)))
-        for start in range(0, n, step):
-            part = first[start * size : (start + step) * size]
-            values = self._dissimilarity(part, second)
-            found[start : start + step] = values.reshape(-1, size, m, size).mean(axis=(1, 3))
-        return found
-
-    def _dissimilarity(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        # Cancellation matters for rows that are nearly equal, whose distances are small anyway.
-        squared = first @ (-2.0 * second.T)
-        squared += squared_norms(first)[:, None]
-        squared += squared_norms(second)
-        np.maximum(squared, 0.0, out=squared)
-        if self.name == "edistance":
-            return np.sqrt(squared, out=squared)
-        squared /= -2.0 * self.width**2
-        return -np.exp(squared, out=squared)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the means of ρ; the points are those of the monitor."""
         return {"means": self.means}
+
+
+def _block_means(
+    name: str, width: float, size: int, first: FloatArray, second: FloatArray
+) -> FloatArray:
+    """Return the mean of ρ over the rows of every pair of blocks, (n, m)."""
+    n, m = len(first) // size, len(second) // size
+    found = np.empty((n, m))
+    step = max(1, _TILE // (size * len(second)))
+    with np.errstate(over="ignore", invalid="ignore"):  # checked by the caller
+        for start in range(0, n, step):
+            part = first[start * size : (start + step) * size]
+            values = _dissimilarity(name, width, part, second)
+            found[start : start + step] = values.reshape(-1, size, m, size).mean(axis=(1, 3))
+    return found
+
+
+def _dissimilarity(name: str, width: float, first: FloatArray, second: FloatArray) -> FloatArray:
+    # Cancellation matters for rows that are nearly equal, whose distances are small anyway.
+    squared = first @ (-2.0 * second.T)
+    squared += squared_norms(first)[:, None]
+    squared += squared_norms(second)
+    np.maximum(squared, 0.0, out=squared)
+    if name == "edistance":
+        return np.sqrt(squared, out=squared)
+    squared /= -2.0 * width**2
+    return -np.exp(squared, out=squared)
 
 
 def _embedded(means: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

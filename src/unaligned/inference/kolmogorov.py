@@ -58,7 +58,8 @@ def p_values(gaps: IndexArray, n: int, m: int, *, exact_below: float) -> FloatAr
 
     share = gaps / (n * m)
     found: FloatArray = kolmogorov(share * np.sqrt(n * m / (n + m)))
-    bound = 4.0 * np.exp(-2.0 * share**2 * n * m / (np.sqrt(n) + np.sqrt(m)) ** 2)
+    exponent = 2.0 * share**2 * n * m / (np.sqrt(n) + np.sqrt(m)) ** 2
+    bound = np.maximum(4.0 * np.exp(-exponent), np.finfo(np.float64).tiny)  # never 0
     chosen = np.flatnonzero((found <= exact_below) & (bound > _SMALLEST))
     if chosen.size:
         distinct, places = np.unique(gaps[chosen], return_inverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,8 @@ SMALLEST_BLOCK, LARGEST_BLOCK, BLOCKS = 30, 500, 10
 GROUP_BLOCKS = 4  # blocks per group that the rule aims at: only their mean counts
 MOST_BLOCKS = 200  # of one dataset: 5 s and 100,000 rows; more rows are sampled
 SHARE = 3  # K is a third of the block size
+
+Method = TypeVar("Method", bound=Distance)
 
 
 def block_size_of(block_size: int | None, n_rows: int, n_blocks: int = BLOCKS) -> int:
@@ -110,7 +112,7 @@ def take_blocks(dataset: Dataset, rows: IndexArray, size: int) -> list[Dataset]:
     return [part.with_options(name=f"{name}, block {i}") for i, part in enumerate(parts)]
 
 
-def fit_to_blocks(method: Distance, size: int) -> Distance:
+def fit_to_blocks(method: Method, size: int) -> Method:
     """Return the distance with K chosen for blocks: a third of their rows, at most 200."""
     if not isinstance(method, SpectralDistance):
         return method

@@ -35,8 +35,6 @@ class DriftCheck:
         K and γ of the block signatures; None without any.
     number, time
         The position in the history, from 1, and when it was checked (ISO 8601, UTC).
-    capital
-        The capital of the martingale after this batch, with `horizon=math.inf`; else None.
     notes
         What the instruments cannot see, and what else should be known.
     """
@@ -53,20 +51,17 @@ class DriftCheck:
     gamma: float | None
     number: int
     time: str
-    capital: float | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
     def is_drift(self) -> bool:
         """Whether the batch has drifted: some instrument's p-value is at most its threshold."""
-        if self.capital is not None:
-            return self.capital >= 1.0 / self.alpha
         return any(reading.is_drift for reading in self.readings)
 
     @property
     def score(self) -> float:
-        """-log10 of the p-value; with a martingale log10 of the capital."""
-        return -math.log10(self.p_value) if self.capital is None else math.log10(self.capital)
+        """-log10 of the p-value."""
+        return -math.log10(self.p_value)
 
     @property
     def threshold(self) -> float:
@@ -107,6 +102,4 @@ class DriftCheck:
     def __repr__(self) -> str:
         verdict = "has drifted from" if self.is_drift else "shows no drift from"
         how = f"p = {self.p_value:.2g}, alpha = {self.alpha:.2g}"
-        if self.capital is not None:
-            how = f"capital {self.capital:.3g}, alarm at {1 / self.alpha:.3g}"
         return f"{self.name!r} {verdict} {self.reference!r} ({how}): {self.why}."
