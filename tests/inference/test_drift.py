@@ -6,17 +6,22 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist
 
 import unaligned as ua
 from unaligned.errors import (
     DataWarning,
+    DegenerateDataError,
     FileError,
     InputError,
     InputTypeError,
+    MissingDataWarning,
     NotApplicableError,
     OptionError,
     SampleSizeWarning,
 )
+from unaligned.inference.instruments import Shape
+from unaligned.metrics.les import LES
 
 BATTERY = ("les", "edistance", "ks")
 
@@ -124,6 +129,46 @@ def test_horizon_shares_alpha_among_batches():
         monitor.check(normal(200, 3))
 
 
+def test_a_small_share_of_alpha_is_reached_by_permutations():
+    monitor = ua.DriftMonitor(normal(600), horizon=60, distances=["les", "edistance"])
+    found = monitor.check(normal(240, 1) @ np.diag([3, 3, 1, 0.1]))
+    assert [reading.is_drift for reading in found.readings] == [True, True]
+    assert found.p_value <= found.alpha == pytest.approx(0.01 / 60)
+    # A batch without drift needs few permutations.
+    assert monitor.check(normal(240, 1)).p_value > 0.05
+
+
+@pytest.mark.parametrize("level", [0.01, 1e-4])
+def test_p_values_of_permutations_drawn_in_steps_are_uniform(level):
+    found = []
+    for seed in range(300):
+        points = np.random.default_rng([3, seed]).normal(size=(23, 1))
+        instrument = Shape.of(LES(), points[3:], size=1)
+        pooled = cdist(points, points, "sqeuclidean")
+        found.append(instrument._permuted(pooled, 3, level, seed)[1])
+    for t in (0.02, 0.1, 0.3):
+        share = np.mean(np.array(found) <= t)
+        assert abs(share - t) <= 3.5 * np.sqrt(t * (1 - t) / 300)
+
+
+def test_a_batch_of_equal_rows_has_drifted(monitor):
+    with pytest.warns(DataWarning, match="les was not used: .* half of all pairs .* duplicates"):
+        found = monitor.read(np.ones((200, 4)))
+    assert found.is_drift
+    assert [reading.name for reading in found.readings] == ["edistance", "ks"]
+    assert found.readings[0].threshold == 0.01 / 3
+    assert "les was not used" in found.notes[0]
+    with pytest.raises(DegenerateDataError, match="duplicates"):
+        ua.DriftMonitor(normal(300), distances="les", alpha=0.05).read(np.ones((200, 4)))
+
+
+def test_certain_drift_has_a_finite_score():
+    monitor = ua.DriftMonitor(normal(4600), distances="ks")
+    found = monitor.read(normal(4000, 1) + 100)
+    assert 0 < found.p_value < 1e-300
+    assert np.isfinite(found.score)
+
+
 def test_other_columns_are_checked_by_les_alone(monitor):
     rotated = normal(200, 1) @ np.linalg.qr(normal(9, 3, d=9))[0][:4]
     with pytest.warns(DataWarning, match="Only les was used: .* 4 columns where .* 9"):
@@ -157,6 +202,9 @@ def test_scikit_learns_words(monitor):
     assert len(monitor.history) == n_checks
     again = ua.DriftMonitor(normal(300, 5), alpha=0.05).fit(normal(600))
     assert again.predict(batches).tolist() == [1, -1]
+    assert again.predict(np.stack(batches)).tolist() == [1, -1]
+    with pytest.raises(InputTypeError, match=r"shape \(200, 4\); it must be a list of batches"):
+        again.predict(batches[0])
 
 
 @pytest.mark.parametrize("distances", [None, "les", ("mmd", "ks")])
@@ -184,6 +232,19 @@ def test_a_file_keeps_names_and_preprocessing(tmp_path):
     assert repr(loaded.check(batch)) == repr(monitor.check(batch))
     with pytest.raises(NotApplicableError, match=r"cannot check .* 4 columns where .* 3"):
         loaded.check(batch[list("abc")])
+
+
+def test_a_loaded_monitor_has_all_settings(tmp_path):
+    monitor = ua.DriftMonitor(np.exp(normal(600)), preprocess="log1p", nan_policy="omit")
+    monitor.save(tmp_path / "monitor.npz")
+    loaded = ua.DriftMonitor.load(tmp_path / "monitor.npz")
+    batch = np.exp(normal(200, 1))
+    batch[0, 0] = np.nan
+    with pytest.warns(MissingDataWarning, match="dropped 1 of 200 rows"):
+        assert loaded.check(batch).n_samples == 199
+    again = loaded.fit(np.exp(normal(600)))
+    assert again.fingerprint == monitor.fingerprint
+    assert again.history == []
 
 
 def test_a_damaged_file_is_an_error(tmp_path):
@@ -216,6 +277,10 @@ def test_a_store_of_references(tmp_path):
     assert monitor.check(normal(80, 99, d=8)).is_drift
     with pytest.raises(InputError, match="79 rows, fewer than the 80 of a block"):
         monitor.check(normal(79))
+    with pytest.raises(InputError, match=r"at least 160 rows, or 99 signatures\."):
+        ua.DriftMonitor(store).check(normal(80))
+    with pytest.raises(InputError, match="reference of this monitor is signatures"):
+        monitor.fit(normal(300))
     with pytest.raises(OptionError, match="leave out block_size"):
         ua.DriftMonitor(store, block_size=10)
     store.add(ua.signature(normal(90, 70), n_eigenvalues=20), name="larger")
@@ -258,6 +323,9 @@ def test_an_unreachable_alpha_raises_at_once():
         ({"alpha": "x"}, InputTypeError, "alpha='x' must be a number"),
         ({"distances": "lse"}, InputError, "distances='lse' is not known. Did you mean 'les'"),
         ({"distances": []}, InputError, "must name instruments"),
+        ({"distances": 3}, InputTypeError, "distances=3 must be a list of names"),
+        ({"alpha": 1e-9}, InputError, "alpha=1e-09 is 3.3e-10 .* below the 1e-06 that"),
+        ({"horizon": 10**5}, InputError, "Give a larger alpha, a smaller horizon, or"),
         ({"distances": ["ks", "ks"]}, InputError, "each once"),
         ({"horizon": 0}, InputError, "horizon=0 must be at least 1"),
         ({"block_size": 3}, InputError, "block_size=3 must be at least 4"),
@@ -309,8 +377,6 @@ def test_sparse_rows():
 
 
 def test_distances_between_rows_are_checked_by_les():
-    from scipy.spatial.distance import cdist
-
     def matrix(x):
         return ua.Dataset(cdist(x, x), kind="distances")
 

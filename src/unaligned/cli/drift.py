@@ -110,11 +110,21 @@ def drift(
     }
     given = {name: value for name, value in settings.items() if value is not None}
     given |= signature.given()
+    kept = None
+    if history is not None:
+        from ..store.history import History
+
+        kept = History(history)
     with _bad_input():
-        found = _monitor(reading, reference or [], store, pairs("--tag", tag), monitor, given, run)
         batches, has_drifted = _load(reading, files), False
+        found = _monitor(reading, reference or [], store, pairs("--tag", tag), monitor, given, run)
         for name, batch in batches.items():
-            check = _check_batch(found, name, batch, history)
+            if kept is None:
+                check = found.check(batch, name=name)
+            else:  # which gives the number
+                check = found.read(batch, name=name)
+                check = kept.add(check, found.fingerprint, most=found.horizon)
+                found.history.append(check)
             has_drifted |= check.is_drift
             if json:
                 print_json({**check.to_dict(), "warnings": issued_warnings()})
@@ -122,7 +132,7 @@ def drift(
                 stdout().print(repr(check))
     if save is not None:
         found.save(save)
-    _write(found, history, report, plot)
+    _write(found.history if kept is None else kept.checks(found.fingerprint), report, plot)
     if has_drifted:
         raise typer.Exit(DRIFTED)
 
@@ -181,31 +191,8 @@ def _load(reading: FileOptions, files: Sequence[str]) -> dict[str, Dataset]:
             raise type(error)(str(error).replace(str(path), "stdin")) from error
 
 
-def _check_batch(
-    monitor: DriftMonitor, name: str, batch: Dataset, history: Path | None
-) -> DriftCheck:
-    """Return a check, with its number in the history if there is one."""
-    if history is None:
-        return monitor.check(batch, name=name)
-    from ..store.history import History
-
-    kept = History(history)
-    number = len(kept.checks(monitor.fingerprint)) + 1
-    check = monitor.read(batch, name=name, number=number)
-    check = kept.add(check, monitor.fingerprint, most=monitor.horizon)
-    monitor.history.append(check)
-    return check
-
-
-def _write(
-    monitor: DriftMonitor, history: Path | None, report: Path | None, plot: Path | None
-) -> None:
-    """Write page and figure of the whole history."""
-    checks = monitor.history
-    if history is not None:
-        from ..store.history import History
-
-        checks = History(history).checks(monitor.fingerprint)
+def _write(checks: Sequence[DriftCheck], report: Path | None, plot: Path | None) -> None:
+    """Write page and figure of all checks."""
     if report is not None:
         from ..report.drift import write_drift_report
 

@@ -39,6 +39,9 @@ def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> A
             axes.plot(positions, values, MARKERS[i] + "-", color=COLOURS[i], label=name, ms=5)
         _draw_thresholds(axes, positions, history)
         axes.set(yscale="log", ylim=(2.0, _LOWEST / 2), ylabel="p-value (drift is up)")
+        powers = range(round(-np.log10(_LOWEST)) + 1)
+        labels = [f"$10^{{-{power}}}$" for power in powers]
+        axes.set_yticks([10.0**-power for power in powers], [*labels[:-1], f"≤ {labels[-1]}"])
         axes.set(xlim=(0.5, len(history) + 0.5))
         _name_batches(axes, positions, history)
         n_drifted = sum(check.is_drift for check in history)

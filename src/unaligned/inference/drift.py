@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -293,11 +293,11 @@ class DriftMonitor:
 
     def score_samples(self, batches: Iterable[DataLike]) -> FloatArray:
         """Return the p-value of each batch, low for drift, as scikit-learn's detectors do."""
-        return np.array([self.read(batch).p_value for batch in batches])
+        return np.array([self.read(batch).p_value for batch in _several(batches)])
 
     def predict(self, batches: Iterable[DataLike]) -> IndexArray:
         """Return 1 for each batch without drift and -1 for the others; the history stays."""
-        return np.array([-1 if self.read(batch).is_drift else 1 for batch in batches])
+        return np.array([-1 if self.read(batch).is_drift else 1 for batch in _several(batches)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the monitor with its history to a `.npz` file, without pickles."""
@@ -331,6 +331,15 @@ class DriftMonitor:
         )
 
 
+def _several(batches: Iterable[DataLike]) -> Iterable[DataLike]:
+    """Return batches; raise for one batch by itself."""
+    if not isinstance(batches, (list, tuple, Iterator)) and np.ndim(batches) != 3:  # type: ignore[arg-type]
+        raise InputTypeError(
+            f"batches is {_check.shape_of(batches)}; it must be a list of batches: [batch]."
+        )
+    return batches
+
+
 def _alpha(alpha: float) -> float:
     alpha = _check.real_number("alpha", alpha, minimum=0.0, strict=True)
     if alpha > 0.5:
@@ -340,6 +349,8 @@ def _alpha(alpha: float) -> float:
 
 def _names(distances: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of instruments, each once."""
+    if not isinstance(distances, (str, list, tuple)):
+        raise InputTypeError(f"distances={distances!r} must be a list of names of instruments.")
     names = (distances,) if isinstance(distances, str) else tuple(distances)
     if not names or len(set(names)) < len(names):
         raise InputError(f"distances={distances!r} must name instruments, each once.")

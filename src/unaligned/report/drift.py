@@ -42,7 +42,7 @@ def write_drift_report(
         "title": html.escape(title),
         "policy": f"default-src 'none'; img-src data:; style-src {source_hash(css)}; "
         "base-uri 'none'; form-action 'none'",
-        "subtitle": html.escape(_settings(last)),
+        "subtitle": html.escape(_settings(last, _instruments(history))),
         "findings": as_list(_findings(history)),
         "cautions": as_list(_cautions(history)),
         "figure": _figure(history),
@@ -55,9 +55,13 @@ def write_drift_report(
     write_text(path, page.encode("utf-8", "replace").decode())
 
 
-def _settings(check: DriftCheck) -> str:
+def _instruments(history: Sequence[DriftCheck]) -> list[str]:
+    return list(dict.fromkeys(r.name for check in history for r in check.readings))
+
+
+def _settings(check: DriftCheck, instruments: Sequence[str]) -> str:
     parts = [f"{check.n_reference} rows in {check.reference}"]
-    parts.append(f"{', '.join(r.name for r in check.readings)} at alpha = {check.alpha:.2g}")
+    parts.append(f"{', '.join(instruments)} at alpha = {check.alpha:.2g}")
     if check.n_eigenvalues is not None:
         parts.append(f"K = {check.n_eigenvalues}, γ = {check.gamma:g}")
     return " · ".join(parts)
@@ -98,7 +102,7 @@ def _cautions(history: Sequence[DriftCheck]) -> list[str]:
 
 
 def _table(history: Sequence[DriftCheck]) -> str:
-    names = list(dict.fromkeys(r.name for check in history for r in check.readings))
+    names = _instruments(history)
     heads = ["#", "batch", "time (UTC)", "rows", *(f"p of {n}" for n in names), "p", "alpha"]
     head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in (*heads, "verdict"))
     rows = "".join(f"<tr>{_row(check, names)}</tr>" for check in history)

@@ -57,7 +57,7 @@ class History:
         self.path: Path = _check.file_path("history", path)
         prepare(self.path, create=True, schema=_SCHEMA)
 
-    def add(self, check: DriftCheck, monitor: str, *, most: float | None = None) -> DriftCheck:
+    def add(self, check: DriftCheck, monitor: str, *, most: int | None = None) -> DriftCheck:
         """Add a check of the monitor with this fingerprint, and return it with its number.
 
         A number above `most` is an error: another process has added the last check meanwhile.
@@ -67,8 +67,8 @@ class History:
             check = replace(check, number=db.execute(query, (monitor,)).fetchone()[0])
             if most is not None and check.number > most:
                 raise InputError(
-                    f"History {str(self.path)!r} has all {most:g} checks of this monitor's "
-                    "horizon. Make a new monitor, with a larger horizon."
+                    f"History {str(self.path)!r} has all {most} checks of this monitor's horizon: "
+                    "alpha is spent. Make a new monitor, with a larger horizon."
                 )
             details = json.dumps(jsonable(check.to_dict()), allow_nan=False)
             facts = check.number, check.time, check.name, check.p_value, int(check.is_drift)
