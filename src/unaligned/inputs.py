@@ -15,8 +15,7 @@ from ._check import is_anndata, is_path, reject_anndata, with_our_names
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import is_fitted, parse_steps, unfitted
-from .data.squares import matrix_kind
-from .data.values import TORCH_REMEDY, is_from
+from .data.values import TORCH_REMEDY, is_from, matrix_kind
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,

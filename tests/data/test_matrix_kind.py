@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from unaligned.data.squares import matrix_kind
+from unaligned.data.values import matrix_kind
 from unaligned.errors import DataWarning
 
 
