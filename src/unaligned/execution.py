@@ -283,19 +283,20 @@ def all_pairs(
     pairs = [(i, j) for i, j in missing if i <= j or not mirror]
     shared = (method, first, second)
     if method.is_descriptor:  # comparing descriptors is too cheap to be sent
-        results = [_compare(shared, pair) for pair in pairs]
+        results = [compare_positions(shared, pair) for pair in pairs]
     else:
         bar = {"description": "comparing", "unit": "pairs"}
-        results = collect(engine, _compare, pairs, shared=shared, **bar)
+        results = collect(engine, compare_positions, pairs, shared=shared, **bar)
     for (i, j), (distances[i, j], bounds[i, j]) in zip(pairs, results, strict=True):
         if mirror:
             distances[j, i], bounds[j, i] = distances[i, j], bounds[i, j]
     return distances, bounds
 
 
-def _compare(
-    shared: tuple[Distance, Sequence[Any], Sequence[Any]], pair: tuple[int, int]
+def compare_positions(
+    shared: tuple[Distance, Any, Any], pair: tuple[int, int]
 ) -> tuple[float, float]:
+    """Return the distance and its error bound of descriptors at a row and a column."""
     method, first, second = shared
     a, b = first[pair[0]], second[pair[1]]
     return method.compare(a, b), method.error_bound(a, b)

@@ -88,7 +88,7 @@ def _named_items(
     group_by = data_options.get("group_by")
     if not is_anndata(data):
         reject_anndata(data, argument)  # MuData
-    if argument == "references" and group_by is None and _is_one(data):
+    if argument == "references" and group_by is None and is_one(data):
         return [(own_name(data) or "reference", data)]
     if is_anndata(data) and group_by is None:
         columns = ", ".join(map(repr, list(data.obs.columns)[:20])) or "none"
@@ -103,7 +103,7 @@ def _named_items(
         raise InputTypeError(f"{argument} is a {type(data).__name__} of torch. {TORCH_REMEDY}")
     if isinstance(data, Mapping):
         items = list(data.items())
-    elif _is_one(data) or isinstance(data, bytes) or not isinstance(data, Iterable):
+    elif is_one(data) or isinstance(data, bytes) or not isinstance(data, Iterable):
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
             f"{_check.shape_of(data)}. For two datasets write [a, b], for those of a file "
@@ -125,7 +125,7 @@ def _named_items(
     return [(f"{name}:{own}", found) for name, each in groups for own, found in each.items()]
 
 
-def _is_one(data: Any) -> bool:
+def is_one(data: Any) -> bool:
     """Return whether this is one dataset rather than a collection."""
     own = (str, os.PathLike, Dataset, Signature, RowSource)
     return isinstance(data, own) or hasattr(data, "shape") or is_from(data, "networkx", "polars")
