@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import sklearn as sklearn
     from . import torch as torch
     from .cache import Cache as Cache
     from .comparison import compare as compare
@@ -62,7 +63,7 @@ _HOME = {
 # Modules that are public under a name.
 _MODULES = {"errors": "errors"}
 # Not in `__all__`: `from unaligned import *` must not replace the user's `torch`.
-_NAMESPACES = {"sc": "integrations.anndata", "torch": "torch"}
+_NAMESPACES = {"sc": "integrations.anndata", "sklearn": "sklearn", "torch": "torch"}
 
 __all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
