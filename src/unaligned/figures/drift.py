@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from ..inference.verdict import DriftCheck
 
-_LOWEST = 1e-6  # p-values below are drawn here, so that one does not flatten all others
+_LOWEST_POWER = 6
+_LOWEST = 10.0**-_LOWEST_POWER  # p-values below are drawn here: one does not flatten all others
 _LABELS = 20  # names of batches that fit under the axis
 
 
@@ -39,9 +40,9 @@ def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> A
             axes.plot(positions, values, MARKERS[i] + "-", color=COLOURS[i], label=name, ms=5)
         _draw_thresholds(axes, positions, history)
         axes.set(yscale="log", ylim=(2.0, _LOWEST / 2), ylabel="p-value (drift is up)")
-        powers = range(round(-np.log10(_LOWEST)) + 1)
-        labels = [f"$10^{{-{power}}}$" for power in powers]
-        axes.set_yticks([10.0**-power for power in powers], [*labels[:-1], f"≤ {labels[-1]}"])
+        powers = range(1, _LOWEST_POWER)
+        labels = ["1", *(f"$10^{{-{i}}}$" for i in powers), rf"$\leq 10^{{-{_LOWEST_POWER}}}$"]
+        axes.set_yticks([1.0, *(10.0**-i for i in powers), _LOWEST], labels)
         axes.set(xlim=(0.5, len(history) + 0.5))
         _name_batches(axes, positions, history)
         n_drifted = sum(check.is_drift for check in history)
