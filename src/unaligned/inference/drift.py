@@ -26,8 +26,8 @@ from ..errors import (
     counted,
     warn,
 )
-from ..inputs import DataLike, as_dataset, data_options, own_name
-from ..metrics.base import dense_points, feature_mismatch
+from ..inputs import DataLike, as_dataset, data_options, own_name, warn_about_spreads
+from ..metrics.base import feature_mismatch
 from ..metrics.les import LES
 from ..rows.transforms import JoinedRows
 from ..spectra.signature import Signature
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _CALLER = "DriftMonitor"
 BATTERY = (SHAPE, "edistance", FEATURES)
-SPREAD_RATIO = 1e3  # of columns, from which on the larger ones hide the smaller ones
 _BLIND = (
     "les sees shape only: not a shift, a rotation or a common scaling of all columns, nor a "
     "change of columns that are small beside the others"
@@ -139,22 +138,22 @@ class DriftMonitor:
             les=_les(names, options),
             data=given,
         )
-        self._baseline = self._fit(dataset) if dataset else self._of(signatures, options)
+        self._baseline = self._of(signatures, options) if dataset is None else self._fit(dataset)
         self.history = []
 
     def _fit(self, reference: Dataset) -> Baseline:
         settings = self._settings
-        require_rows({reference.name or "reference": reference}, settings.les or LES(), _CALLER)
+        method = settings.les or LES()
+        require_rows({reference.name or "reference": reference}, method, _CALLER)
         if reference.kind != "points" and (settings.scale or settings.distances != (SHAPE,)):
             raise InputError(
                 f"{reference.label} is of kind {reference.kind!r}, which has no columns: only "
                 "distances='les' without scale applies."
             )
+        if not settings.scale:
+            warn_about_spreads(method, [reference])
         with self._engine() as engine:
-            found = fit_baseline(reference, settings, engine)
-        if not settings.scale and reference.kind == "points":
-            _warn_of_spread(reference)
-        return found
+            return fit_baseline(reference, settings, engine)
 
     def _of(self, signatures: Sequence[Signature], options: dict[str, Any]) -> Baseline:
         settings = self._settings
@@ -409,17 +408,3 @@ def _dataset(reference: Any, given: dict[str, Any]) -> Dataset:
     source, names = JoinedRows([part.source for part in parts]), parts[0].feature_names
     steps, name = parts[0].preprocess, f"{parts[0].name} and {counted(len(others), 'more')}"
     return Dataset(source, name=name, preprocess=steps, feature_names=names)
-
-
-def _warn_of_spread(reference: Dataset) -> None:
-    """Warn if the largest columns hide the others, which are not scaled."""
-    rows = reference.take(reference.generator(0).permutation(reference.n_samples)[:1000])
-    spread = dense_points(rows).std(axis=0)
-    some = spread[spread > 0]
-    if some.size and some.max() > SPREAD_RATIO * some.min():
-        warn(
-            f"The columns of {reference.label} have standard deviations from {some.min():.2g} to "
-            f"{some.max():.2g}, and les without scale sees the largest only. Give scale=True if "
-            "all batches have these columns.",
-            DataWarning,
-        )

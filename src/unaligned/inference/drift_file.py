@@ -74,7 +74,7 @@ def load_monitor(
         )
         history = [DriftCheck.from_dict(check) for check in header["history"]]
         return Settings.from_dict(header["settings"]), baseline, history
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"{os.fspath(path)!r} is damaged: {error}.") from error
 
 
