@@ -45,7 +45,7 @@ def new_digit(rng: np.random.Generator, is_planted: bool) -> Pair:
 
 
 def thick_sector(rng: np.random.Generator, is_planted: bool) -> Pair:
-    """A 2-torus of 1000 points; one of ten sectors of the second fills a fourth direction."""
+    """Return 2-tori of 1000 points; one of ten sectors of the second fills a fourth direction."""
     cause, sides, labels = int(rng.integers(10)), [], []
     for is_thick in (False, is_planted):
         angles = torus_angles(1000, 2, rng=rng)

@@ -46,6 +46,7 @@ CONVENIENCE = {
     ("data", "dataset"),
     ("inference", "permutation"),
     ("explanation", "result"),
+    ("explanation", "quantities"),
     ("inference", "drift"),
     ("comparison",),
 }

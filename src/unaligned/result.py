@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from .explanation import Explanation, ScaleExplanation
     from .inference.association import Correlation, GroupTest
     from .matching import Match
 
@@ -421,6 +422,38 @@ class Comparison:
         found: GroupTest = getattr(association, test)(distances, labels, count, generator)
         return found
 
+    def explain(
+        self, first: Name, second: Name, data: Any, **options: Any
+    ) -> Explanation | ScaleExplanation:
+        """Explain the LES distance of two of the datasets; see `unaligned.explain`.
+
+        A comparison keeps no data, which may be large or read from files, so it is given again;
+        it is prepared as it was (preprocessing, `subsample`, γ, kernel), and data that is not what
+        was compared raises an error.
+
+        Parameters
+        ----------
+        first, second
+            Their names; the second may be a reference.
+        data
+            A dict of name -> data, such as the one that was compared, or the pair of datasets.
+        **options
+            Those of `unaligned.explain`: `by`, `labels`, `feature_groups`, `n_repeats`, ….
+
+        Examples
+        --------
+        >>> import unaligned as ua
+        >>> rng = np.random.default_rng(0)
+        >>> clouds = {"flat": rng.normal(size=(200, 3)) * (1, 1, 0.1)}
+        >>> clouds["round"] = rng.normal(size=(200, 3))
+        >>> found = ua.compare(clouds, n_eigenvalues=20)
+        >>> found.explain("flat", "round", clouds, n_repeats=2).labels[0]
+        '2'
+        """
+        from .explanation import explain_pair  # upward, at call time only
+
+        return explain_pair(self, (first, second), data, options)
+
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
         """Plot the comparison; `kind` is heatmap, embedding, spectra, pair, dendrogram or margins.
 
@@ -438,6 +471,7 @@ class Comparison:
         *,
         title: str | None = None,
         tags: Any = None,
+        explanations: Sequence[Explanation | ScaleExplanation] = (),
         command: str | None = None,
     ) -> None:
         """Write a self-contained HTML report.
@@ -452,6 +486,8 @@ class Comparison:
             Values to colour by and to correlate with: a dict of dataset -> {tag: value} or of
             tag -> values, or a DataFrame by dataset. None takes the datasets' metadata,
             without entries that are constant.
+        explanations
+            Results of `explain`, shown with the pair of datasets that they are about.
         command
             The shell command, shown at the end; None shows the Python call.
 
@@ -466,7 +502,9 @@ class Comparison:
         """
         from .report import write_report  # upward, at call time only
 
-        write_report(self, path, title=title, tags=tags, command=command)
+        write_report(
+            self, path, title=title, tags=tags, explanations=explanations, command=command
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison with its descriptors to a `.npz` file, without pickle."""

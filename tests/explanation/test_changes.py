@@ -23,12 +23,26 @@ def test_the_change_is_that_of_the_corrected_distance(seed):
     one = deck(rng, 5.0)
     found = changes_of([one], rng)
     design = Design.of(6, 6)
-    roots = [
-        [np.sqrt(max(statistic(m, design.observed[None], design)[0], 0)) for m in matrices]
+    without, whole = (
+        np.array([statistic(m, design.observed[None], design)[0] for m in matrices])
         for matrices in one
-    ]
-    np.testing.assert_allclose(found.change, np.subtract(*roots))
-    assert found.distance == pytest.approx(np.mean(roots[1]))
+    )
+    roots = np.sqrt(np.maximum(without, 0.0)), np.sqrt(whole)
+    np.testing.assert_allclose(found.change[1:], (roots[0] - roots[1])[1:])
+    assert found.change[0] == pytest.approx(-roots[1][0], rel=0.1)
+    assert found.distance == pytest.approx(roots[1].mean())
+
+
+def test_changes_below_the_noise_are_ranked_by_the_squares():
+    rng = np.random.default_rng(0)
+    one = deck(rng, 0.0)
+    design = Design.of(6, 6)
+    without, whole = (
+        np.array([statistic(m, design.observed[None], design)[0] for m in matrices])
+        for matrices in one
+    )
+    found = changes_of([one], rng)
+    assert np.ptp(found.change / (without - whole)) < 1e-12
 
 
 @pytest.mark.parametrize("seed", range(5))

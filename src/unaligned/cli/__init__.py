@@ -15,6 +15,7 @@ for _command in (
     "info",
     "compare",
     "test",
+    "explain",
     "drift",
     "describe",
     "nearest",

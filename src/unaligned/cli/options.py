@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -186,6 +186,37 @@ class FileOptions:
         path = os.path.abspath(dataset.metadata["path"])
         return {"path": path, "options": self._arguments()}
 
+    def load_labelled(
+        self, files: Sequence[str], option: str, column: str | None
+    ) -> tuple[dict[str, Dataset], Any]:
+        """Return the datasets by name, and the label of each row of each of them in a column.
+
+        Without a column there are no labels, None.
+        """
+        from ..io.registry import joined, names_of
+
+        if column is None:
+            return self.load(files, short=True), None
+        if self.kind != "points":
+            raise InputError(f"{option} needs rows that are points, not --kind {self.kind!r}.")
+        columns: Any = tuple(filter(None, (self.group_by, column)))
+        parts: dict[tuple[str, str | None], list[Dataset]] = {}
+        for dataset in replace(self, group_by=columns).load(files).values():
+            known = dataset.metadata
+            whole = None if self.group_by is None else str(known[self.group_by])
+            parts.setdefault((joined(known["path"], known.get("key")), whole), []).append(dataset)
+        places = list(dict.fromkeys(place for place, _ in parts))
+        short = dict(zip(places, names_of(places), strict=True))
+        if len(places) == 1 and self.group_by is not None:
+            short[places[0]] = ""
+        datasets = [
+            _one_of(own, joined(short[place], whole)) for (place, whole), own in parts.items()
+        ]
+        labels = [
+            [d.metadata[column] for d in own for _ in range(d.n_samples)] for own in parts.values()
+        ]
+        return {str(dataset.name): dataset for dataset in datasets}, labels
+
     def _arguments(self) -> dict[str, Any]:
         """Return the options that were given, as arguments of `ua.load_all`."""
         columns = words(self.columns)
@@ -201,6 +232,16 @@ class FileOptions:
             for name, value in given.items()
             if value is not None and (value is not False or name == "header")
         }
+
+
+def _one_of(parts: Sequence[Dataset], name: str) -> Dataset:
+    """Return the rows of several datasets of the same columns as one dataset."""
+    from ..data.dataset import Dataset
+    from ..rows.transforms import JoinedRows
+
+    rows = JoinedRows([part.source for part in parts])
+    names = parts[0].feature_names
+    return Dataset(rows, name=name, preprocess=parts[0].preprocess, feature_names=names)
 
 
 def _gene_names(text: str) -> str | list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +21,6 @@ from .options import (
 from .printing import issued_warnings, print_json, stdout
 
 if TYPE_CHECKING:
-    from ..data.dataset import Dataset
     from ..inference.permutation import PermutationTest
 
 DIFFERENT = 3  # exit code
@@ -72,7 +69,7 @@ def run_test(
     """
     import unaligned as ua
 
-    datasets, labels = _datasets(reading, files, groups)
+    datasets, labels = reading.load_labelled(files, "--groups", groups)
     if len(datasets) != 2:
         raise InputError(
             f"test needs two datasets, and {len(datasets)} are given: {', '.join(datasets)}. Give "
@@ -97,43 +94,6 @@ def run_test(
         stdout().print(repr(found))
     if found.is_significant:
         raise typer.Exit(DIFFERENT)
-
-
-def _datasets(
-    reading: FileOptions, files: list[str], groups: str | None
-) -> tuple[dict[str, Dataset], Any]:
-    """Return the datasets by name, and the group of each row of each of them."""
-    from ..io.registry import joined, names_of
-
-    if groups is None:
-        return reading.load(files, short=True), None
-    if reading.kind != "points":
-        raise InputError(f"--groups needs rows that are points, not --kind {reading.kind!r}.")
-    columns: Any = tuple(filter(None, (reading.group_by, groups)))
-    parts: dict[tuple[str, str | None], list[Dataset]] = {}
-    for dataset in replace(reading, group_by=columns).load(files).values():
-        known = dataset.metadata
-        whole = None if reading.group_by is None else str(known[reading.group_by])
-        parts.setdefault((joined(known["path"], known.get("key")), whole), []).append(dataset)
-    places = list(dict.fromkeys(place for place, _ in parts))
-    short = dict(zip(places, names_of(places), strict=True))
-    if len(places) == 1 and reading.group_by is not None:
-        short[places[0]] = ""
-    datasets = [_joined(own, joined(short[place], whole)) for (place, whole), own in parts.items()]
-    labels = [
-        [d.metadata[groups] for d in own for _ in range(d.n_samples)] for own in parts.values()
-    ]
-    return {str(dataset.name): dataset for dataset in datasets}, labels
-
-
-def _joined(parts: Sequence[Dataset], name: str) -> Dataset:
-    """Return the rows of several datasets of the same columns as one dataset."""
-    from ..data.dataset import Dataset
-    from ..rows.transforms import JoinedRows
-
-    rows = JoinedRows([part.source for part in parts])
-    names = parts[0].feature_names
-    return Dataset(rows, name=name, preprocess=parts[0].preprocess, feature_names=names)
 
 
 def _as_json(found: PermutationTest) -> dict[str, Any]:

@@ -8,22 +8,25 @@ from typing import Any
 from .. import _check
 from .._check import RNGLike
 from ..data.dataset import Dataset
-from ..errors import InputError
+from ..errors import InputError, InputTypeError
 from ..inference.partition import fitted_once, require_rows
-from ..inputs import DataLike, as_dataset, data_options, own_name
+from ..inputs import DataLike, as_dataset, data_options, own_name, prepare_additions
 from ..metrics.les import LES
 from ..operators.kernel import is_euclidean
+from ..result import Comparison
 from ..spectra.pipeline import SignatureSettings
 from .blocks import Plan, Request
 from .decades import Decade as Decade
 from .decades import contributions as contributions
 from .decades import decades as decades
 from .features import explain_features
+from .quantities import ScaleExplanation as ScaleExplanation
 from .result import Explanation as Explanation
 from .rows import explain_rows
+from .scale import explain_scale
 
 _CALLER = "explain()"
-BY = ("features", "rows")
+BY = ("features", "rows", "scale")
 
 
 def explain(
@@ -39,7 +42,7 @@ def explain(
     n_jobs: int | None = None,
     progress: bool | None = None,
     **options: Any,
-) -> Explanation:
+) -> Explanation | ScaleExplanation:
     r"""Explain the LES distance of two datasets: what changes it when it is left out.
 
     Both datasets are cut into random blocks of rows, and everything is computed on blocks, with
@@ -55,15 +58,20 @@ def explain(
     group fewer rows are left, so both distances are those of equally many rows: of a block
     without the group, and of random rows of it.
 
+    `by="scale"` names quantities of both spectra, with intervals over blocks: the number of
+    well-separated groups of rows, the effective rank, the intrinsic dimension, and the length
+    at which the spectra part; see `ScaleExplanation`.
+
     O(C n b³) time for C candidates and n blocks of b rows. Ctrl-C returns what the finished
     blocks give, with a warning.
 
     Parameters
     ----------
     a, b
-        As in `permutation_test`: points, or for rows also distances; arrays, datasets or files.
+        As in `permutation_test`: points, or but for features also distances; arrays, datasets or
+        files. `Comparison.explain` takes names.
     by
-        `"features"` or `"rows"`.
+        `"features"`, `"rows"` or `"scale"`.
     labels
         For rows: a pair, the label of every row of a and that of every row of b (cell types,
         classes, clusters); or `"auto"`, a k-means clustering.
@@ -104,7 +112,54 @@ def explain(
     request = Request(datasets, plan, settings, seed, n_jobs, progress)
     if by == "features":
         return explain_features(request, feature_groups)
-    return explain_rows(request, labels)
+    return explain_rows(request, labels) if by == "rows" else explain_scale(request)
+
+
+def explain_pair(
+    comparison: Comparison, names: tuple[Any, Any], data: Any, options: Mapping[str, Any]
+) -> Explanation | ScaleExplanation:
+    """Return why two datasets of a comparison differ; see `Comparison.explain`."""
+    method = comparison.distance
+    if not isinstance(method, LES):
+        raise InputError(
+            f"explain() explains 'les' distances, and these are {comparison.distance_name!r}. "
+            "Compare the datasets with distance='les', or call unaligned.explain(a, b)."
+        )
+    places = zip(names, (comparison.names, comparison.reference_names), strict=True)
+    first, second = (own[_check.position("dataset", name, own)] for name, own in places)
+    if first == second:
+        raise InputError(f"explain() needs two datasets, and both are {first!r}.")
+    given = _data_of(data, (first, second))
+    signatures = {**comparison.reference_signatures, **comparison.signatures}
+    pair = prepare_additions(given, method, comparison)
+    for name, dataset in pair.items():
+        if isinstance(dataset, Dataset) and dataset.fingerprint != signatures[name].fingerprint:
+            raise InputError(
+                f"data: {name!r} is not what was compared under that name. Give the same data, or "
+                "call unaligned.explain(a, b) on the new."
+            )
+    kept = ("gamma", "kernel", "bandwidth", "bandwidth_factor", "metric", "n_neighbors", "robust")
+    own = {name: comparison.options[name] for name in kept if name in comparison.options}
+    return explain(pair[first], pair[second], **{**own, "rng": comparison.seed, **options})
+
+
+def _data_of(data: Any, names: tuple[str, str]) -> dict[str, Any]:
+    """Return the data of two datasets by name, from a mapping or a pair."""
+    if isinstance(data, Mapping):
+        known = {str(name): value for name, value in data.items()}
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise InputError(
+                f"data has no {missing[0]!r}; it has {', '.join(map(repr, list(known)[:8]))}. "
+                "Give a dict with both names, such as the one that was compared."
+            )
+        return {name: known[name] for name in names}
+    if not isinstance(data, (list, tuple)) or len(data) != 2:
+        raise InputTypeError(
+            "data must be a dict of name -> data, such as the one that was compared, or the pair "
+            f"of datasets, not {_check.shape_of(data)}."
+        )
+    return dict(zip(names, data, strict=True))
 
 
 def _prepared(

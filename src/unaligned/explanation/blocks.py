@@ -102,18 +102,24 @@ def read_block(dataset: Dataset, rows: IndexArray) -> Block:
     return Block(values, values**2 if is_matrix else squared_distances(values, values))
 
 
+def affinity_of(squared: FloatArray, kernel: str, sigma_squared: float) -> FloatArray:
+    """Return the affinities of squared distances, (b, b)."""
+    return KERNELS[kernel](sigma_squared).of_squared(squared.copy())
+
+
+def eigenvalues_of(affinity: FloatArray) -> FloatArray:
+    """Return all eigenvalues of the diffusion operator, descending, (b,). By LAPACK, O(b³)."""
+    matrix = DiffusionOperator(MatrixOperator(affinity)).to_dense()
+    return np.asarray(np.maximum(np.linalg.eigvalsh(matrix)[::-1], 0.0))
+
+
 def log_spectrum(
     squared: FloatArray, settings: SignatureSettings, n_eigenvalues: int
 ) -> FloatArray:
-    """Return log(λ + γ) of the K largest eigenvalues, (K,); overwrites `squared`.
-
-    σ² is that of these distances. By LAPACK, O(b³).
-    """
+    """Return log(λ + γ) of the K largest eigenvalues, (K,); σ² is that of these distances."""
     scale = estimate_scale(squared, settings.kernel).sigma_squared
-    affinity = KERNELS[settings.kernel.kernel](scale).of_squared(squared)
-    matrix = DiffusionOperator(MatrixOperator(affinity)).to_dense()
-    eigenvalues = np.linalg.eigvalsh(matrix)[::-1][:n_eigenvalues]
-    return np.asarray(np.log(np.maximum(eigenvalues, 0.0) + float(settings.gamma)))
+    eigenvalues = eigenvalues_of(affinity_of(squared, settings.kernel.kernel, scale))
+    return np.asarray(np.log(eigenvalues[:n_eigenvalues] + float(settings.gamma)))
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,12 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     r"""Return the change of the corrected distance for every candidate, with its noise.
 
     For each deck U is the size-corrected squared distance of `energy.statistic`, and
-    :math:`T_c = U_{-c} - U`. The change is :math:`\sqrt{\bar U_{-c}^+} - \sqrt{\bar U^+}` with
-    means over decks. The noise of :math:`T_c` is the larger of its standard deviation over
+    :math:`T_c = U_{-c} - U`. The change is :math:`T_c / (\sqrt{U_{-c}^+} + \sqrt{U^+})` with
+    means over decks: the difference of the two roots, also where U, an estimate, is below 0. A
+    sum of roots below twice the floor, the root of the noise of U, is replaced by that: so close
+    to 0 a root is all noise, and ranks nothing. The noise of :math:`T_c` is the larger of its standard deviation over
     permutations of the blocks (what it is where nothing differs) and of the jackknife over
-    blocks (where something does), divided by the sum of the two roots, which makes it that of
-    the change.
+    blocks (where something does), divided by the same sum.
 
     A candidate exceeds the noise if :math:`|T_c|` is larger than the noise times the 95 %
     quantile of the largest standardised :math:`|T_c|` of all candidates under permutations
@@ -69,7 +70,7 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     than one of them, and the mark is conservative.
     """
     known = ~np.isnan(sum(deck.without.sum(axis=(1, 2)) for deck in decks))
-    observed, null, variance = [], [], np.zeros(int(known.sum()))
+    observed, null, floors, variance = [], [], [], np.zeros(int(known.sum()))
     for deck in decks:
         without, whole = deck.without[known], deck.whole[known]
         design = energy.Design.of(*[without.shape[1] // 2] * 2)
@@ -78,6 +79,7 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
         )
         labels, _ = design.labellings(_MOST_PERMUTATIONS, rng)
         null.append(_statistics(_centred(without - whole), labels, design))
+        floors.append(_statistics(_centred(whole.mean(axis=0)[None]), labels, design))
         variance += _jackknife(without - whole) / len(decks)
     values = np.array(observed)  # (decks, 2, C)
     reduced, full = values.mean(axis=0)
@@ -88,9 +90,10 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     threshold = float(np.quantile(largest, 1.0 - SIGNIFICANCE))
     noise = np.sqrt(np.maximum(spread**2, variance) * _gain(values[:, 0] - values[:, 1], spread))
     roots = corrected(reduced), corrected(full)
-    change = roots[0] - roots[1]
-    exceeds = (np.abs(reduced - full) > threshold * noise) & (change != 0)
-    noise = noise / np.maximum(roots[0] + roots[1], np.sqrt(noise))
+    floor = np.sqrt(np.sqrt(np.mean(np.concatenate(floors) ** 2)))
+    sums = np.maximum(roots[0] + roots[1], 2.0 * floor)
+    change, exceeds = (reduced - full) / sums, np.abs(reduced - full) > threshold * noise
+    noise = noise / sums
     found = [np.full(known.size, fill) for fill in (np.nan, np.nan, False)]
     for place, own in zip(found, (change, noise, exceeds), strict=True):
         place[known] = own

@@ -26,15 +26,21 @@ def contributions(first: Signature, second: Signature) -> FloatArray:
 
 
 def decades(first: Signature, second: Signature) -> list[Decade]:
-    """Return the share of each power of ten of the spectrum in the squared LES distance.
+    """Return the share of each power of ten of the spectrum in the squared LES distance."""
+    first.require_comparable(second)
+    return decade_shares(first.values, second.values)
+
+
+def decade_shares(first: FloatArray, second: FloatArray) -> list[Decade]:
+    """Return the share of each decade in the squared distance of log(λ + γ), (K,) each.
 
     An eigenvalue belongs to the decade of the geometric mean of the two λᵢ + γ. Shares sum to 1;
     where the distance is 0 they are all 0.
     """
-    squares = contributions(first, second)
+    squares = (first - second) ** 2
     total = float(squares.sum())
     # e of 10^(e - 1) < x <= 10^e; λ₁ + γ, slightly above 1, gets e = 0.
-    of = np.ceil((first.values + second.values) / (2 * np.log(10.0)) - 1e-6).astype(np.int64)
+    of = np.ceil((first + second) / (2 * np.log(10.0)) - 1e-6).astype(np.int64)
     return [
         Decade(int(e), int((of == e).sum()), float(squares[of == e].sum()) / total if total else 0)
         for e in np.unique(of)[::-1]

@@ -218,7 +218,7 @@ def signatures_without(
         log_spectrum, settings=request.settings, n_eigenvalues=request.n_eigenvalues
     )
     with about(request.datasets[side].label):
-        whole = describe(block.squared.copy())
+        whole = describe(block.squared)
     without = []
     for candidate in candidates:
         check_stop()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _check
 from ..result import Comparison
-from .changes import explanation
+from .changes import explanation, scales
 from .drift import drift_history
 from .lines import banded_line, diagnosis, margins, null_distribution, pair, spectra
 from .matrices import dendrogram, embedding, heatmap
@@ -34,18 +34,8 @@ _SYNONYMS = {"tag": "color", "colour": "color", "c": "color"}
 _SYNONYMS |= {"colour_map": "cmap", "color_map": "cmap", "colormap": "cmap"}
 
 __all__ = ["COLOURS", "KINDS", "MARKERS", "banded_line", "dendrogram", "diagnosis", "draw"]
-__all__ += ["drift_history", "explanation"]
-__all__ += [
-    "embedding",
-    "explanation",
-    "heatmap",
-    "margins",
-    "null_distribution",
-    "pair",
-    "panels",
-    "save",
-    "spectra",
-]
+__all__ += ["drift_history", "embedding", "explanation", "heatmap", "margins"]
+__all__ += ["null_distribution", "pair", "panels", "save", "scales", "spectra"]
 
 
 def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:

@@ -1,4 +1,4 @@
-"""The changes of an explanation, with their noise."""
+"""Explanations: the changes with their noise, or the spectra and where they part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _check
-from ..explanation import Explanation
+from ..errors import counted
+from ..explanation import Explanation, ScaleExplanation
+from .lines import banded_line
 from .style import COLOURS, new_axes, set_title, shortened, style
 
 if TYPE_CHECKING:
@@ -36,4 +38,29 @@ def explanation(found: Explanation, *, ax: Axes | None = None, n_shown: int = 20
         axes.set_xlabel(f"change of les {found.distance:.3g} when left out (± 2 noise)")
         what = "" if n == len(found.labels) else f", {n} of {len(found.labels)}"
         set_title(axes, f"{found.names[0]} and {found.names[1]}: {found.by}{what}")
+    return axes
+
+
+def scales(found: ScaleExplanation, *, ax: Axes | None = None) -> Axes:
+    """Return the mean spectra of both datasets with 95 % bands, and where they part.
+
+    The legend has the number of separated groups and the dimension of each.
+    """
+    index = np.arange(1, found.spectra.shape[1] + 1)
+    components, dimension = found["components"], found["dimension"]
+    with style():
+        axes = new_axes(ax, (6.4, 4.0))
+        for side, name in enumerate(found.names):
+            mean, error = found.spectra[side], found.errors[side]
+            n, half = round(components.values[side]), dimension.high[side] - dimension.values[side]
+            words = f"{counted(n, 'group')}, dimension {dimension.values[side]:.2g} ± {half:.1g}"
+            ends = np.exp(mean - error), np.exp(np.minimum(mean + error, mean.max()))
+            label = f"{shortened(name, 28)}: {words}"
+            banded_line(axes, index, np.exp(mean), *ends, color=COLOURS[side], label=label)
+        if found.parting is not None:
+            label = f"they part at {found.parting}"
+            axes.axvline(found.parting, color="#555555", linestyle="--", lw=1.0, label=label)
+        axes.set(yscale="log", xlabel="index i", ylabel="eigenvalue λᵢ + γ")
+        axes.legend()
+        set_title(axes, f"{found.names[0]} and {found.names[1]}: scale")
     return axes

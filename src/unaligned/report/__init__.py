@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import metadata, resources
 from typing import Any
 
@@ -18,17 +18,19 @@ from .._check import FloatArray
 from .._format import jsonable
 from ..defaults import SIGNIFICANCE
 from ..errors import InputTypeError, counted
+from ..explanation import Explanation, ScaleExplanation
 from ..figures import COLOURS
 from ..io.archive import write_text
 from ..result import Comparison, Inference
 from ..tags import metadata_tags, read_tags
 from .content import Content
 from .summary import cautions, findings, number, passed_checks
+from .why import why_of
 
 SUFFIXES = (".html", ".htm")
 # In the order in which they are joined to one script.
 _SCRIPTS: tuple[str, ...] = ("base", "chart", "interaction", "heatmap", "map", "spectra", "pair")
-_SCRIPTS += ("correlation", "tables", "main")
+_SCRIPTS += ("why", "correlation", "tables", "main")
 
 
 def write_report(
@@ -37,6 +39,7 @@ def write_report(
     *,
     title: str | None = None,
     tags: Any = None,
+    explanations: Sequence[Explanation | ScaleExplanation] = (),
     command: str | None = None,
 ) -> None:
     """Write the report of a comparison; see `Comparison.report`.
@@ -56,7 +59,8 @@ def write_report(
         n, m = comparison.distances.shape
         against = " compared" if comparison.is_square else f" against {counted(m, 'reference')}"
         title = f"{counted(n, 'dataset')}{against}"
-    page = _page(Content(comparison, shown), title, command)
+    content = Content(comparison, shown, why_of(comparison, explanations))
+    page = _page(content, title, command)
     # File names may contain lone surrogates, which UTF-8 cannot encode.
     write_text(path, page.encode("utf-8", "replace").decode())
 
@@ -185,6 +189,7 @@ def payload(content: Content, title: str) -> dict[str, Any]:
             for t in content.tags
         ],
         "correlations": [found._asdict() for found in content.correlations],
+        "why": content.why,
         "spectra": _spectra(content) if content.signatures else None,
         "recipe": {key: repr(value) for key, value in comparison.call_options.items()},
         "colours": COLOURS,

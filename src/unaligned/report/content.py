@@ -1,9 +1,9 @@
 """The content of a report, computed once: order, groups, maps, correlations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +45,11 @@ class Map(NamedTuple):
 
 @dataclass(frozen=True)
 class Content:
-    """A comparison with its tags, and everything derived from it."""
+    """A comparison with its tags, explanations of pairs, and everything derived from it."""
 
     comparison: Comparison
     tags: Sequence[Tag] = ()
+    why: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
     def signatures(self) -> list[tuple[str, Signature]]:

@@ -39,6 +39,7 @@ function drawPair() {
   const update = () => {
     [first.value, second.value] = state.pair.map(String);
     byId("pair-words").replaceChildren(...pairWords());
+    drawWhy();
   };
   update();
   listen(["pair"], update);
