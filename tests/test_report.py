@@ -461,3 +461,29 @@ def test_the_page_has_the_inference(tested, comparison, tmp_path):
     )
     np.testing.assert_allclose(data["floor"], tested.inference.noise_floor)
     assert data_of(written(comparison, tmp_path))["inference"] is None
+
+
+# Explanations
+
+
+def test_explanations_are_shown_with_their_pair(clouds, comparison, tmp_path):
+    quick = {"n_repeats": 1, "progress": False}
+    features = comparison.explain("8d", "2d", clouds, **quick)
+    scale = comparison.explain("3d", "5d", clouds, by="scale", **quick)
+    why = data_of(written(comparison, tmp_path, explanations=[features, scale]))["why"]
+    assert [entry["pair"] for entry in why] == [[4, 1], [2, 3]]
+    assert [entry["by"] for entry in why] == ["features", "scale"]
+    np.testing.assert_array_equal(why[0]["change"], features.change)
+    assert why[1]["quantities"][3]["name"] == "dimension"
+    assert data_of(written(comparison, tmp_path, explanations=scale))["why"][0]["pair"] == [2, 3]
+    assert data_of(written(comparison, tmp_path))["why"] == []
+
+
+def test_explanations_of_other_datasets_raise(clouds, comparison, tmp_path):
+    other = ua.explain(clouds["2d"], clouds["3d"], n_repeats=1, progress=False)
+    with pytest.raises(InputError, match=r"'a' and 'b' are not a pair of this comparison"):
+        written(comparison, tmp_path, explanations=[other])
+    with pytest.raises(InputTypeError, match=r"must be results of explain\(\), not int"):
+        written(comparison, tmp_path, explanations=[3])
+    with pytest.raises(InputTypeError, match=r"must be a list of results"):
+        written(comparison, tmp_path, explanations=7)

@@ -60,9 +60,11 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     :math:`T_c = U_{-c} - U`. The change is :math:`T_c / (\sqrt{U_{-c}^+} + \sqrt{U^+})` with
     means over decks: the difference of the two roots, also where U, an estimate, is below 0. A
     sum of roots below twice the floor, the root of the noise of U, is replaced by that: so close
-    to 0 a root is all noise, and ranks nothing. The noise of :math:`T_c` is the larger of its standard deviation over
-    permutations of the blocks (what it is where nothing differs) and of the jackknife over
-    blocks (where something does), divided by the same sum.
+    to 0 a root is all noise, and ranks nothing.
+
+    The noise of :math:`T_c` is the larger of its standard deviation over permutations of the
+    blocks (what it is where nothing differs) and of the jackknife over blocks (where something
+    does), divided by the same sum.
 
     A candidate exceeds the noise if :math:`|T_c|` is larger than the noise times the 95 %
     quantile of the largest standardised :math:`|T_c|` of all candidates under permutations

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._check import FloatArray
 from .decades import Decade
+from .result import opening
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,11 +94,8 @@ class ScaleExplanation:
     @property
     def summary(self) -> str:
         """The result in words."""
-        first, second = map(repr, self.names)
-        start = f"{first} and {second} are at les {self.distance:.3g}"
-        if not self.is_complete:
-            start += f" (stopped after {2 * self.n_blocks} blocks)"
-        sentences = [start, _component_words(self), *_number_words(self), _parting_words(self)]
+        words = [_component_words(self), *_number_words(self), _parting_words(self)]
+        sentences = [opening(self), *words]
         return " ".join(f"{sentence}." for sentence in sentences)
 
     def plot(self, ax: Axes | None = None) -> Axes:

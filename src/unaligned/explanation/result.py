@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from .quantities import ScaleExplanation
+
 _NAMED = 5  # candidates that the summary names
 _NOUNS = {"features": "feature", "rows": "group"}
 
@@ -83,9 +85,7 @@ class Explanation:
     def summary(self) -> str:
         """The result in words."""
         noun = _NOUNS[self.by]
-        start = f"{self.names[0]!r} and {self.names[1]!r} are at les {self.distance:.3g}"
-        if not self.is_complete:
-            start += f" (stopped after {2 * self.n_blocks} blocks)"
+        start = opening(self)
         marked = np.flatnonzero(self.exceeds_noise)
         n_all = counted(len(self.labels), noun)
         if not marked.size:
@@ -128,6 +128,16 @@ class Explanation:
         shown = frame.head(20).to_string(float_format=lambda value: f"{value:.3g}")
         rest = f"\n… {len(frame) - 20} more" if len(frame) > 20 else ""
         return f"{self.summary}\n{shown}{rest}"
+
+
+def opening(found: Explanation | ScaleExplanation) -> str:
+    """Return the words that begin a summary: how far apart two datasets are."""
+    first, second = found.names
+    stopped = "" if found.is_complete else f" (stopped after {2 * found.n_blocks} blocks)"
+    return (
+        f"{first!r} and {second!r} are at les {found.distance:.3g} on blocks of "
+        f"{found.block_size} rows, corrected for noise{stopped}"
+    )
 
 
 def measure(
