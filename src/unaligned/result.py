@@ -447,7 +447,7 @@ class Comparison:
         >>> clouds = {"flat": rng.normal(size=(200, 3)) * (1, 1, 0.1)}
         >>> clouds["round"] = rng.normal(size=(200, 3))
         >>> found = ua.compare(clouds, n_eigenvalues=20)
-        >>> found.explain("flat", "round", clouds, n_repeats=2).labels[0]
+        >>> found.explain("flat", "round", clouds, n_repeats=2).to_frame().change.idxmin()
         '2'
         """
         from .explanation import explain_pair  # upward, at call time only

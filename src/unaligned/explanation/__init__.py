@@ -100,7 +100,7 @@ def explain(
     >>> before, after = (draw.normal(size=(400, 3)) for _ in range(2))
     >>> after[:, 2] **= 3
     >>> found = explain(before, after, by="features", n_repeats=3)
-    >>> found.to_frame().index[0]
+    >>> found.to_frame().change.idxmin()  # without it they are most alike
     '2'
     """
     _check.one_of("by", by, BY)
