@@ -18,9 +18,9 @@ from torch.nn import functional
 from .. import _check, engine
 from ..errors import FileError, InputError
 from ..io.archive import read_archive, write_archive
-from . import networks
+from . import embedders
 
-ARCHITECTURES = {"conv4": networks.conv4, "resnet12": networks.resnet12}
+ARCHITECTURES = {"conv4": embedders.conv4, "resnet12": embedders.resnet12}
 # Of the pixels of CIFAR, by channel.
 MEAN, STD = (0.507, 0.487, 0.441), (0.267, 0.256, 0.276)
 _FORMAT = "unaligned-embedder"
@@ -36,7 +36,7 @@ class Training:
     """
 
     architecture: str = "conv4"
-    n_episodes: int = 10_000
+    n_episodes: int = 6_000
     n_way: int = 5
     n_support: int = 10
     n_query: int = 10
@@ -141,7 +141,7 @@ class _Learner:
         with torch.random.fork_rng():
             torch.manual_seed(number)  # of dropout
             with torch.autocast("cpu", torch.bfloat16):
-                points = self.network(networks.normalised(images, MEAN, STD))
+                points = self.network(embedders.normalised(images, MEAN, STD))
         points = points.float()
         penalty, scale = self.head.exp()
         scores = scale * ridge_scores(points[:n], targets[:n], points[n:], penalty)

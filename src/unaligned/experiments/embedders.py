@@ -1,6 +1,7 @@
 """Networks that embed images of 32 × 32 pixels. Needs PyTorch: import it where it is used."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import torch
 from torch import nn
 
 from .._check import FloatArray
+from ..errors import FileError
+from ..rows.files import first_line
 
 _BATCH = 500  # images embedded at a time
 
@@ -44,6 +47,27 @@ def resnet12(widths: Sequence[int] = (64, 160, 320, 640)) -> Any:
     return nn.Sequential(*blocks, nn.Flatten())
 
 
+def resnet20(path: Path) -> Any:
+    """Return the ResNet-20 of CIFAR-10 (He et al., 2016) without its classifier; d = 64.
+
+    `path` is the `state_dict` of akamaster/pytorch_resnet_cifar10.
+    """
+    blocks: list[Any] = [_convolution(3, 16), nn.BatchNorm2d(16), nn.ReLU()]
+    for a, b in ((16, 16), (16, 16), (16, 16), (16, 32), (32, 32), (32, 32), (32, 64), (64, 64)):
+        blocks.append(_basic_block(a, b))
+    blocks.append(_basic_block(64, 64))
+    network = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    try:  # not unpickled: only tensors are read
+        stored = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+        values = [value for name, value in stored.items() if not name.startswith("module.linear")]
+        # Both lists are in the order of the layers.
+        names = [name for name in network.state_dict() if "num_batches" not in name]
+        network.load_state_dict(dict(zip(names, values, strict=True)), strict=False)
+    except Exception as error:  # torch raises many kinds on foreign bytes
+        raise FileError(f"{str(path)!r} has no weights of ResNet-20: {first_line(error)}.") from error
+    return network.eval()
+
+
 class Residual(nn.Module):  # type: ignore[misc]  # torch has no types here
     """A block f(x) + s(x) of a residual network, then an activation."""
 
@@ -77,6 +101,21 @@ def normalised(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[fl
     shape = (1, 3, 1, 1)
     scaled = (values - torch.tensor(mean).view(shape)) / torch.tensor(std).view(shape)
     return scaled.contiguous(memory_format=torch.channels_last)
+
+
+def _basic_block(n_in: int, n_out: int) -> Any:
+    """Return a block of two convolutions; where it halves images, x is thinned and padded."""
+    stride = n_out // n_in
+    layers = nn.Sequential(
+        _convolution(n_in, n_out, stride),
+        nn.BatchNorm2d(n_out),
+        nn.ReLU(),
+        _convolution(n_out, n_out),
+        nn.BatchNorm2d(n_out),
+    )
+    extra = (n_out - n_in) // 2
+    thinned = nn.Sequential(nn.AvgPool2d(1, stride), nn.ZeroPad3d((0, 0, 0, 0, extra, extra)))
+    return Residual(layers, nn.Identity() if stride == 1 else thinned, nn.ReLU())
 
 
 def _convolution(n_in: int, n_out: int, stride: int = 1) -> Any:
