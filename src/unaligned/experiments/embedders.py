@@ -1,6 +1,8 @@
 """Networks that embed images of 32 × 32 pixels. Needs PyTorch: import it where it is used."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,13 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from .. import engine
 from .._check import FloatArray
 from ..errors import FileError
+from ..io.archive import read_archive, write_archive
 from ..rows.files import first_line
 
+_FORMAT = "unaligned-embeddings"
 _BATCH = 500  # images embedded at a time
 
 
@@ -24,7 +29,7 @@ def conv4(width: int = 64) -> Any:
     channels = [3, *[width] * 4]
     blocks = [
         nn.Sequential(_convolution(a, b), nn.BatchNorm2d(b), nn.MaxPool2d(2), nn.ReLU())
-        for a, b in zip(channels[:-1], channels[1:], strict=True)
+        for a, b in pairwise(channels)
     ]
     return nn.Sequential(*blocks, nn.Flatten())
 
@@ -37,7 +42,7 @@ def resnet12(widths: Sequence[int] = (64, 160, 320, 640)) -> Any:
     """
     channels = [3, *widths]
     blocks: list[Any] = []
-    for a, b in zip(channels[:-1], channels[1:], strict=True):
+    for a, b in pairwise(channels):
         layers: list[Any] = []
         for before in (a, b, b):
             layers += [_convolution(before, b), nn.BatchNorm2d(b), nn.LeakyReLU(0.1)]
@@ -64,7 +69,9 @@ def resnet20(path: Path) -> Any:
         names = [name for name in network.state_dict() if "num_batches" not in name]
         network.load_state_dict(dict(zip(names, values, strict=True)), strict=False)
     except Exception as error:  # torch raises many kinds on foreign bytes
-        raise FileError(f"{str(path)!r} has no weights of ResNet-20: {first_line(error)}.") from error
+        raise FileError(
+            f"{str(path)!r} has no weights of ResNet-20: {first_line(error)}."
+        ) from error
     return network.eval()
 
 
@@ -80,19 +87,44 @@ class Residual(nn.Module):  # type: ignore[misc]  # torch has no types here
         return self.activation(self.layers(x) + self.shortcut(x))
 
 
-def embed(network: Any, images: npt.NDArray[Any], *, mean: Sequence[float], std: Sequence[float]) -> FloatArray:
-    """Return the embeddings of images, (n, 32, 32, 3) of uint8 -> (n, d)."""
-    was_training = network.training
+def embed_classes(
+    network: Any,
+    classes: Mapping[str, npt.NDArray[Any]],
+    folder: Path,
+    *,
+    mean: Sequence[float],
+    std: Sequence[float],
+) -> dict[str, FloatArray]:
+    """Return the embeddings of each class, (n, 32, 32, 3) of uint8 -> (n, d).
+
+    They are kept in the folder, looked up by a hash of the network, of `mean` and `std`, and of
+    the images.
+    """
+    weights = hashlib.blake2b(repr((mean, std)).encode(), digest_size=16)
+    for name, value in network.state_dict().items():
+        weights.update(name.encode() + value.numpy().tobytes())
     network.eval()
-    try:
-        with torch.inference_mode():
-            parts = [
-                network(normalised(images[start : start + _BATCH], mean, std)).numpy()
-                for start in range(0, len(images), _BATCH)
-            ]
-    finally:
-        network.train(was_training)
-    return np.concatenate(parts).astype(np.float64)
+    found = {}
+    for name, images in engine.steps(classes.items(), len(classes), "embedding classes"):
+        digest = weights.copy()
+        digest.update(np.ascontiguousarray(images).data)
+        path = folder / f"{digest.hexdigest()}.npz"
+        try:
+            _, arrays = read_archive(path, _FORMAT)
+        except FileError:  # absent or damaged
+            arrays = {"points": _embed(network, images, mean, std)}
+            write_archive(path, _FORMAT, {"class": name}, arrays)
+        found[name] = arrays["points"].astype(np.float64)
+    return found
+
+
+def _embed(
+    network: Any, images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]
+) -> npt.NDArray[Any]:
+    with torch.inference_mode():
+        blocks = [images[start : start + _BATCH] for start in range(0, len(images), _BATCH)]
+        parts = [network(normalised(block, mean, std)).numpy() for block in blocks]
+    return np.concatenate(parts)
 
 
 def normalised(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]) -> Any:

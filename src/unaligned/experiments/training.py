@@ -68,9 +68,7 @@ def ridge_scores(support: Any, labels: Any, query: Any, penalty: Any) -> Any:
     return (query @ support.T) @ torch.linalg.solve(gram, targets)
 
 
-def train(
-    settings: Training, classes: Mapping[str, npt.NDArray[Any]], path: Path
-) -> Any:
+def train(settings: Training, classes: Mapping[str, npt.NDArray[Any]], path: Path) -> Any:
     """Return the trained embedder; a stopped training continues from its checkpoint at `path`.
 
     Parameters
