@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "topology": "Topology",
     "aligned": "Aligned",
     "sensitivity": "Sensitivity",
+    "tasks": "Tasks",
 }
 
 

@@ -113,6 +113,10 @@ class Experiment(ABC):
         """Return paragraphs of RESULTS.md between the claims and the means."""
         return []
 
+    def tables(self, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """Return further tables, written as CSV, by file name without suffix."""
+        return {}
+
     @property
     def methods(self) -> tuple[str, ...]:
         """The names of all methods, as in the table."""

@@ -75,7 +75,7 @@ def resnet20(path: Path) -> Any:
     return network.eval()
 
 
-class Residual(nn.Module):  # type: ignore[misc]  # torch has no types here
+class Residual(nn.Module):
     """A block f(x) + s(x) of a residual network, then an activation."""
 
     def __init__(self, layers: Any, shortcut: Any, activation: Any) -> None:

@@ -21,8 +21,12 @@ EMBEDDERS = ("resnet20", "conv4", "resnet12")
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of classes that the embedder has not seen
 PENALTY = 0.1  # C of the support vector machine, as in MetaOptNet
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+_CIFAR10 = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
 _RESNET20 = "resnet_cifar10/resnet20-12fca82f.th"
-_OMNIGLOT = {"n_episodes": 1_500, "n_way": 20, "n_support": 5, "n_query": 5}
+_OMNIGLOT: dict[str, Any] = {"n_episodes": 1_500, "n_way": 20, "n_support": 5, "n_query": 5}
 
 
 @dataclass(frozen=True)

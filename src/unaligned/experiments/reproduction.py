@@ -201,6 +201,9 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     means = {name: summary(table, experiment.variable, name) for name in experiment.quantities}
     together = pd.concat([frame.assign(quantity=name) for name, frame in means.items()])
     write_text(data, together.to_csv(index=False))
+    tables = {folder / f"{name}.csv": rows for name, rows in experiment.tables(table).items()}
+    for path, rows in tables.items():
+        write_text(path, rows.to_csv(index=False))
     paths = [data.with_suffix(suffix) for suffix in (".png", ".svg")]
     drawn = dict.fromkeys(paths, experiment.draw(table))
     pictures = {folder / f"{name}.png": picture for name, picture in experiment.pictures().items()}
@@ -218,7 +221,7 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     for quantity, frame in means.items() if experiment.tabulated else ():
         paragraphs += [f"{average}, {quantity}:", _mean_table(frame, experiment.variable)]
     write_text(report, "\n\n".join(paragraphs) + "\n")
-    files = (data, *drawn, *pictures, report, folder / "trials.csv")
+    files = (data, *tables, *drawn, *pictures, report, folder / "trials.csv")
     return Results(experiment, table, claims, files)
 
 

@@ -5,7 +5,7 @@ the loss of the query images goes back through it into the embedder. Needs PyTor
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,10 @@ from ..errors import FileError, InputError
 from ..io.archive import read_archive, write_archive
 from . import embedders
 
-ARCHITECTURES = {"conv4": embedders.conv4, "resnet12": embedders.resnet12}
+ARCHITECTURES: dict[str, Callable[[], Any]] = {
+    "conv4": embedders.conv4,
+    "resnet12": embedders.resnet12,
+}
 # Of the pixels of CIFAR, by channel.
 MEAN, STD = (0.507, 0.487, 0.441), (0.267, 0.256, 0.276)
 _FORMAT = "unaligned-embedder"
@@ -36,7 +39,7 @@ class Training:
     """
 
     architecture: str = "conv4"
-    n_episodes: int = 6_000
+    n_episodes: int = 10_000
     n_way: int = 5
     n_support: int = 10
     n_query: int = 10
@@ -145,7 +148,7 @@ class _Learner:
         scores = scale * ridge_scores(points[:n], targets[:n], points[n:], penalty)
         loss = functional.cross_entropy(scores, targets[n:])
         self._optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         self._optimizer.step()
         self.n_done = number + 1
         self.losses.append(loss.item())

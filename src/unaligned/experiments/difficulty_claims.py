@@ -1,0 +1,322 @@
+"""The paper's claims about task difficulty as verdicts, its tables beside ours, and more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+from ..embedding import AGGREGATORS
+from .base import Claim, markdown_table
+from .difficulty import (
+    LABELS,
+    PAPER,
+    cells,
+    pearson,
+    tasks_of,
+    threshold_transfer,
+    within,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .tasks import Tasks
+
+_PEERS = ("imd", "geometry-score", "wasserstein")
+_COMPARABLE = 0.1  # difference of two correlations; the paper's GW differs from LES by up to 0.08
+_SLOWER = 50.0
+
+
+class _Found:
+    """The correlations and times of one run, by benchmark, shot, method and aggregator."""
+
+    def __init__(self, experiment: Tasks, table: pd.DataFrame) -> None:
+        self.experiment, self.table = experiment, table
+        self.tasks = tasks_of(table)
+        found = cells(table)[["benchmark", "shot", "method", "aggregate", "mean", "std"]]
+        self._cells = {tuple(row[:4]): row[4:] for row in found.itertuples(index=False)}
+        self.methods = [m for m in experiment.panels if m.distance in set(self.tasks["method"])]
+        self.names = [m.distance for m in self.methods]
+        self.labels = {m.distance: m.label for m in experiment.panels}
+        # The paper's columns.
+        self.settings = [
+            (name, shot)
+            for name in experiment.benchmarks
+            if name in ("fc100", "cifar-fs")
+            for shot in experiment.shots
+        ]
+        self.shot = experiment.shots[len(experiment.shots) // 2]
+
+    def r(self, benchmark: str, shot: int, method: str, how: str = "mean") -> float:
+        return float(self._cells[benchmark, shot, method, how][0])
+
+    def text(self, benchmark: str, shot: int, method: str, how: str = "mean") -> str:
+        return _number(*self._cells[benchmark, shot, method, how], 3)
+
+    def seconds(self, method: str) -> float:
+        """Return the mean time of a new task, of slow methods that with all images."""
+        timed = self.table[self.table["method"] == f"{method}-time"]["seconds"]
+        usual = self.table[self.table["method"] == method]["seconds"]
+        return float((timed if len(timed) else usual).mean())
+
+
+def _number(mean: float, std: float, digits: int) -> str:
+    if math.isnan(mean):
+        return "–"
+    return f"{mean:.{digits}f}" + ("" if math.isnan(std) else f" ± {std:.{digits}f}")
+
+
+def _column(benchmark: str, shot: int) -> str:
+    return f"{LABELS[benchmark]} {shot}-shot"
+
+
+def claims(experiment: Tasks, table: pd.DataFrame) -> list[Claim]:
+    """Return the paper's claims, and answers to questions beyond it."""
+    found = _Found(experiment, table)
+    listed = [_seen_claim(found), *_test_claims(found)]
+    if "les" in found.names:
+        listed += [*_level_claims(found), *_better_claims(found), *_order_claims(found)]
+        listed += [_aggregator_claim(found)]
+    if "gromov-wasserstein" in found.names and "les" in found.names:
+        listed += _transport_claims(found)
+    if "wasserstein" in found.names:
+        listed.append(_sign_claim(found))
+    if "figure" in set(table["method"]):
+        listed.append(_figure_claim(found))
+    return [*listed, *_mixture_claims(found), *_threshold_claims(found)]
+
+
+def _seen_claim(found: _Found) -> Claim:
+    rows = found.table[(found.table["method"] == "accuracy") & (found.table["unseen"] == 0)]
+    means = rows.groupby(rows["pair"].str.replace(r" \d+ ", " ", regex=True))["mean"].mean()
+    measured = ", ".join(f"{name} {value:.1%}" for name, value in means.items())
+    expected = "accuracy on tasks of seen classes is above 90 % in all settings"
+    return Claim("Section 5.3", expected, measured, bool((means > 0.9).all()))
+
+
+def _test_claims(found: _Found) -> list[Claim]:
+    rows = found.table[found.table["method"] == "test-accuracy"].set_index("pair")["mean"]
+    pairs = [(column, f"{column[0]} {column[1]}-shot") for column in found.settings]
+    measured = [
+        f"{_column(*column)} {rows[pair]:.1%} (paper {PAPER['accuracy', '-', *column][0]:.1f} %)"
+        for column, pair in pairs
+        if pair in rows and ("accuracy", "-", *column) in PAPER
+    ]
+    expected = "accuracy on random tasks of unseen classes, with the paper's ResNet-12"
+    return [Claim("Table 1", expected, ", ".join(measured), None)] if measured else []
+
+
+def _level_claims(found: _Found) -> list[Claim]:
+    columns = [column for column in found.settings if column[0] == "fc100"]
+    if not columns:
+        return []
+    measured = ", ".join(f"{s}-shot {found.text(b, s, 'les')}" for b, s in columns)
+    passed = all(found.r(b, s, "les") <= -0.9 for b, s in columns)
+    return [Claim("Table 1", "LES: r ≤ -0.9 on FC100, mean over references", measured, passed)]
+
+
+def _better_claims(found: _Found) -> list[Claim]:
+    """Return whether LES is better than each peer, by aggregator."""
+    peers = [name for name in _PEERS if name in found.names]
+    listed = []
+    for how, source in (("mean", "Table 1"), ("min", "Appendix D"), ("max", "Appendix D")):
+        worse = [
+            f"{found.labels[peer]} {found.text(b, s, peer, how)} against LES "
+            f"{found.text(b, s, 'les', how)} ({_column(b, s)})"
+            for b, s in found.settings
+            for peer in peers
+            if not found.r(b, s, "les", how) < found.r(b, s, peer, how)
+        ]
+        n = len(found.settings) * len(peers)
+        measured = f"in {n - len(worse)} of {n} comparisons" + "; not: " * bool(worse)
+        measured += "; ".join(worse)
+        expected = f"LES outperforms IMD, GS and OT in all settings ({how} over references)"
+        listed.append(Claim(source, expected, measured, not worse if n else None))
+    return listed
+
+
+def _order_claims(found: _Found) -> list[Claim]:
+    if not {"fc100", "cifar-fs"} <= set(found.experiment.benchmarks):
+        return []
+    shots = found.experiment.shots
+    stronger = [
+        f"{found.labels[name]} {shot}-shot {found.text('cifar-fs', shot, name)} against "
+        f"{found.text('fc100', shot, name)}"
+        for name in found.names
+        if name != "les-corrected"
+        for shot in shots
+        if not abs(found.r("cifar-fs", shot, name)) < abs(found.r("fc100", shot, name))
+    ]
+    n = len(shots) * len([name for name in found.names if name != "les-corrected"])
+    measured = f"in {n - len(stronger)} of {n} cells" + "; not: " * bool(stronger)
+    expected = "the correlation on CIFAR-FS is weaker than on FC100 for all distances"
+    return [Claim("Section 5.3", expected, measured + "; ".join(stronger), not stronger)]
+
+
+def _aggregator_claim(found: _Found) -> Claim:
+    spreads = {}
+    for b, s in found.settings:
+        values = [found.r(b, s, "les", how) for how in AGGREGATORS]
+        spreads[_column(b, s)] = max(values) - min(values)
+    worst = max(spreads, key=spreads.__getitem__)
+    expected = (
+        f"the choice of mean, min or max does not alter r of LES much (bar: {_COMPARABLE:g})"
+    )
+    measured = f"by at most {spreads[worst]:.3f} ({worst})"
+    return Claim("Appendix D", expected, measured, spreads[worst] <= _COMPARABLE)
+
+
+def _transport_claims(found: _Found) -> list[Claim]:
+    name = "gromov-wasserstein"
+    gaps = {(b, s): found.r(b, s, name) - found.r(b, s, "les") for b, s in found.settings}
+    worst = max(gaps, key=lambda column: abs(gaps[column]))
+    text = f"r(GW) - r(LES) from {min(gaps.values()):+.3f} to {max(gaps.values()):+.3f}, "
+    text += f"largest at {_column(*worst)}"
+    expected = f"GW is comparable to LES (bar: r within {_COMPARABLE:g}, mean over references)"
+    listed = [Claim("Section 5.3", expected, text, abs(gaps[worst]) <= _COMPARABLE)]
+    slow, fast = found.seconds(name), found.seconds("les")
+    n = found.experiment.per_class * 5
+    measured = f"{slow / fast:.0f} times: {slow:.3g} s against {fast:.3g} s per new task, N = {n}"
+    expected = f"GW is orders of magnitude slower (bar: {_SLOWER:g} times LES)"
+    is_timed = f"{name}-time" in set(found.table["method"])
+    passed = slow / fast >= _SLOWER if is_timed else None
+    return [*listed, Claim("Section 5.3", expected, measured, passed)]
+
+
+def _sign_claim(found: _Found) -> Claim:
+    negative = [
+        f"{found.text(b, s, 'wasserstein', how)} ({_column(b, s)}, {how})"
+        for b, s in found.settings
+        for how in ("mean", "max")
+        if not found.r(b, s, "wasserstein", how) > 0
+    ]
+    n = 2 * len(found.settings)
+    measured = f"positive in {n - len(negative)} of {n} cells" + "; not: " * bool(negative)
+    expected = "OT has the wrong sign, r > 0, for mean and max over references"
+    return Claim("Table 1", expected, measured + "; ".join(negative), not negative)
+
+
+def _figure_claim(found: _Found) -> Claim:
+    values = found.table[found.table["method"] == "figure"].set_index("pair")["mean"]
+    les, imd = ((values[f"center {name}"], values[f"right {name}"]) for name in ("les", "imd"))
+    expected = (
+        "LES(left, center) = 188.6 is far above LES(left, right) = 3.5 (0.5 in the caption) "
+    )
+    expected += "and IMD has them the other way round, 3.5 and 12.6 (bar: LES tenfold, IMD below)"
+    measured = f"LES {les[0]:.3g} and {les[1]:.3g}, IMD {imd[0]:.3g} and {imd[1]:.3g}"
+    passed = bool(les[0] > 10 * les[1] and imd[0] < imd[1])
+    return Claim("Appendix D, figure", expected, measured, passed)
+
+
+def _mixture_claims(found: _Found) -> list[Claim]:
+    """Return correlations within a fixed share of unseen classes."""
+    shot, listed = found.shot, []
+    rests = {(b, m): r for b, m, r, _ in within(found.tasks, shot).itertuples(index=False)}
+    for name in found.experiment.benchmarks:
+        one = found.tasks[found.tasks["benchmark"] == name]
+        one = one[one["method"] == one["method"].iloc[0]]
+        share = one.groupby("trial")[["unseen", f"{shot}-shot"]].apply(
+            lambda group: pearson(group["unseen"], group[f"{shot}-shot"])
+        )
+        parts = [
+            f"{found.labels[m]} {rests[name, m]:.2f} (all tasks {found.r(name, shot, m):.2f})"
+            for m in found.names
+        ]
+        measured = f"{LABELS[name]}, {shot}-shot: {', '.join(parts)}; the share of unseen classes "
+        measured += f"alone correlates by {share.mean():.2f}"
+        expected = "is it the mixture alone? r among tasks of one share of unseen classes"
+        listed.append(Claim("this project", expected, measured, None))
+    return listed
+
+
+def _threshold_claims(found: _Found) -> list[Claim]:
+    listed = []
+    for chosen_on, used_on in permutations(found.experiment.benchmarks, 2):
+        if "les" not in found.names:
+            break
+        t = threshold_transfer(found.tasks, "les", found.shot, chosen_on, used_on)
+        expected = f"a threshold on LES chosen on {LABELS[chosen_on]} flags hard tasks of "
+        expected += f"{LABELS[used_on]} (accuracy below {t['level']:.1%}, the median there)"
+        measured = f"precision {t['precision']:.0%}, recall {t['recall']:.0%}, where "
+        measured += f"{t['hard']:.0%} are hard (LES ≥ {t['threshold']:.3g})"
+        listed.append(Claim("this project", expected, measured, None))
+    return listed
+
+
+def notes(experiment: Tasks, table: pd.DataFrame) -> list[str]:
+    """Return the paper's tables beside ours, cell by cell, and the tables of other questions."""
+    found = _Found(experiment, table)
+    paragraphs = []
+    for how in AGGREGATORS:
+        title = f"Pearson's r of accuracy and dissimilarity, **{how}** over the references, "
+        title += f"{experiment.n_trials} trials; the paper's value in brackets:"
+        rows = [[m.label, *_cells(found, m.distance, how)] for m in found.methods]
+        paragraphs += [title, _table(found, rows)]
+    title = "Seconds per new task with precomputed descriptors of the references (OT and GW: "
+    title += f"all images, from {experiment.timed_pairs} of {experiment.n_references} pairs), and "
+    title += "the paper's:"
+    rows = [
+        [found.labels[name], f"{found.seconds(name):.3g}", _paper_seconds(name)]
+        for name in found.names
+    ]
+    paragraphs += [title, markdown_table(["distance", "seconds", "paper"], rows)]
+    return [*paragraphs, *_mixture_table(found), *_transfer_table(found)]
+
+
+def _all_columns(found: _Found) -> list[tuple[str, int]]:
+    return [(b, s) for b in found.experiment.benchmarks for s in found.experiment.shots]
+
+
+def _table(found: _Found, rows: Iterable[Sequence[str]]) -> str:
+    return markdown_table(["distance", *(_column(*c) for c in _all_columns(found))], rows)
+
+
+def _cells(found: _Found, method: str, how: str) -> list[str]:
+    texts = []
+    for column in _all_columns(found):
+        paper = PAPER.get((how, method, *column))
+        beside = "" if paper is None else f" ({_number(*paper, 3)})"
+        texts.append(found.text(*column, method, how) + beside)
+    return texts
+
+
+def _paper_seconds(method: str) -> str:
+    values = [
+        mean
+        for (kind, name, *_), (mean, _) in PAPER.items()
+        if (kind, name) == ("seconds", method)
+    ]
+    return f"{min(values):.4g} to {max(values):.4g}" if values else "–"
+
+
+def _mixture_table(found: _Found) -> list[str]:
+    rests = within(found.tasks, found.shot)
+    shares = sorted(found.tasks["unseen"].unique())
+    rows = [
+        [LABELS[b], found.labels[m], f"{r:.2f}", *(f"{by[share]:.2f}" for share in shares)]
+        for b, m, r, by in rests.itertuples(index=False)
+    ]
+    title = f"r of {found.shot}-shot accuracy within a fixed share of unseen classes, after the "
+    title += "mean of each trial and share is taken off (one column per share):"
+    head = ["benchmark", "distance", "all shares", *(f"{share:.0%}" for share in shares)]
+    return [title, markdown_table(head, rows)]
+
+
+def _transfer_table(found: _Found) -> list[str]:
+    rows = [
+        [LABELS[a], LABELS[b], found.labels[m]]
+        + [f"{t[key]:.0%}" for key in ("precision", "recall", "hard")]
+        for a, b in permutations(found.experiment.benchmarks, 2)
+        for m in found.names
+        for t in [threshold_transfer(found.tasks, m, found.shot, a, b)]
+    ]
+    if not rows:
+        return []
+    title = (
+        "A threshold on the mean dissimilarity, of largest F1 on one benchmark, flags the hard "
+    )
+    title += f"tasks of another ({found.shot}-shot accuracy below the first one's median):"
+    head = ["chosen on", "used on", "distance", "precision", "recall", "share of hard tasks"]
+    return [title, markdown_table(head, rows)]
