@@ -61,7 +61,7 @@ def tasks_of(table: pd.DataFrame) -> pd.DataFrame:
     key = ["trial", "benchmark", "unseen", "task"]
     is_accuracy = rows["method"] == "accuracy"
     accuracies = rows[is_accuracy].pivot(index=key, columns="shot", values="mean")
-    distances = rows[rows["shot"].isna() & rows["task"].str.isdigit().fillna(False).astype(bool)]
+    distances = rows[rows["shot"].isna() & rows["task"].str.isdigit().eq(True)]
     return distances.join(accuracies, on=key)
 
 

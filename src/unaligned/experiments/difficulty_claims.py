@@ -53,7 +53,8 @@ class _Found:
         return float(self._cells[benchmark, shot, method, how][0])
 
     def text(self, benchmark: str, shot: int, method: str, how: str = "mean") -> str:
-        return _number(*self._cells[benchmark, shot, method, how], 3)
+        mean, std = self._cells[benchmark, shot, method, how]
+        return _number(mean, std, 3)
 
     def seconds(self, method: str) -> float:
         """Return the mean time of a new task, of slow methods that with all images."""
