@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from synthetic_tasks import small_tasks
 from unaligned import figures
 from unaligned.errors import FileError, InputError
 from unaligned.experiments import EXPERIMENTS, find
@@ -32,6 +33,7 @@ SMALL = {
     "sensitivity": Sensitivity(
         n_samples=100, n_eigenvalues=20, eigenvalues=(20,), sizes=(50, 150), scales=(0.4,)
     ),
+    "tasks": small_tasks(),
 }
 
 

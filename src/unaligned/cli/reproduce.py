@@ -1,17 +1,17 @@
 """`unaligned reproduce`."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .app import command, resumable
-from .options import AsJSON, completing, option, words
+from .options import AsJSON, completing, literal, option, pairs, words
 from .printing import print_json, print_table, stdout, table
 
 # Written out, so that `--help` need not import the experiments; a test compares the two.
-EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity")
+EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity", "tasks")
 _complete = completing(EXPERIMENTS)
 
 
@@ -19,6 +19,7 @@ _complete = completing(EXPERIMENTS)
     "unaligned reproduce tori",
     "unaligned reproduce tori --full --without gromov-wasserstein,geometry-score",
     "unaligned reproduce aligned --trials 5 --seed 1",
+    "unaligned reproduce tasks --full --set embedder=conv4",
 )
 def reproduce(
     name: Annotated[
@@ -38,6 +39,10 @@ def reproduce(
     seed: Annotated[int, option("Random seed.", True, min=0)] = 0,
     only: Annotated[str | None, option("Run these methods only: `les,imd`.")] = None,
     without: Annotated[str | None, option("Methods to leave out: `imd`.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        option("Change a setting. May be repeated.", False, "--set", metavar="NAME=VALUE"),
+    ] = None,
     json: AsJSON = False,
 ) -> None:
     """Run an experiment of the paper and check which of its claims hold.
@@ -52,6 +57,7 @@ def reproduce(
 
     cls = experiments.find(name)
     settings: dict[str, Any] = dict(cls.full if full else cls.quick, seed=seed)
+    settings |= _settings(cls, pairs("--set", changes))
     if trials is not None:
         settings["n_trials"] = trials
     folder = Path("results") / (f"{name}-full" if full else name) if out is None else out
@@ -71,3 +77,23 @@ def reproduce(
     typer.echo("Written:")
     for path in report.files:
         typer.echo(f"  {path}")
+
+
+def _settings(cls: Any, texts: dict[str, str]) -> dict[str, Any]:
+    """Return the values of `--set NAME=VALUE`; lists are written with commas."""
+    from .. import _check
+    from ..errors import InputError
+
+    defaults = {field.name: field.default for field in fields(cls)}
+    _check.known_options(f"experiment {cls.name!r}", texts, defaults)
+    found: dict[str, Any] = {}
+    for name, text in texts.items():
+        default = defaults[name]
+        items = [literal(word) for word in words(text) or ()]
+        model = default[0] if isinstance(default, tuple) else default
+        if isinstance(model, (int, float)) and not all(isinstance(i, (int, float)) for i in items):
+            raise InputError(f"--set {name}={text!r} must be a number, as {name}={model} is.")
+        if not items or (len(items) > 1 and not isinstance(default, tuple)):
+            raise InputError(f"--set {name}={text!r} must be one value.")
+        found[name] = tuple(items) if isinstance(default, tuple) else items[0]
+    return found

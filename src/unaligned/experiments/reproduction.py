@@ -6,7 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -230,11 +230,13 @@ def _introduction(
 ) -> list[str]:
     """Return the title, the command with its settings, and the claims."""
     same = {"n_trials": experiment.n_trials, "seed": experiment.seed}
-    command = f"unaligned reproduce {experiment.name}"
-    for name, mode in (("full", experiment.full), ("quick", experiment.quick)):
-        if type(experiment)(**{**mode, **same}) == experiment:
-            command += f" --{name}"
-            break
+    changes = {
+        name: _differences(experiment, type(experiment)(**{**mode, **same}))
+        for name, mode in (("full", experiment.full), ("quick", experiment.quick))
+    }
+    mode = min(changes, key=lambda name: len(changes[name]))
+    command = f"unaligned reproduce {experiment.name} --{mode}"
+    command += "".join(f" --set {name}={text}" for name, text in changes[mode].items())
     command += f" --trials {experiment.n_trials} --seed {experiment.seed}"
     if len(methods) < len(experiment.methods):
         command += f" --only {','.join(methods)}"
@@ -247,6 +249,16 @@ def _introduction(
         f"{sum(decided)} of {len(decided)} claims hold in this run.",
         markdown_table(head, [[c.source, c.expected, c.measured, c.verdict] for c in claims]),
     ]
+
+
+def _differences(experiment: Experiment, other: Experiment) -> dict[str, str]:
+    """Return the settings in which two experiments differ, as `--set` takes them."""
+    those = vars(other)
+    return {
+        field.name: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for field in fields(experiment)
+        if (value := getattr(experiment, field.name)) != those[field.name]
+    }
 
 
 def _mean_table(means: pd.DataFrame, variable: str) -> str:

@@ -22,7 +22,8 @@ from .._check import FloatArray
 from ..errors import InputError
 from . import difficulty, difficulty_claims, difficulty_figures
 from .base import Claim, Experiment, Row, Stage, Task
-from .few_shot import BENCHMARKS, EMBEDDERS, SHARES, Benchmark, load_benchmark
+from .cifar100 import N_IMAGES
+from .few_shot import BENCHMARKS, EMBEDDERS, SHARES, SMALLEST_CLASS, Benchmark, load_benchmark
 from .tori import Method
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Tasks(Experiment):
     tabulated: ClassVar[bool] = False
     quick: ClassVar[dict[str, Any]] = {
         "n_trials": 3,
+        "embedder": "resnet20",
+        "benchmarks": ("fc100", "cifar-fs"),
         "per_class": 200,
         "n_eigenvalues": 300,
         "transport_per_class": 50,
@@ -75,16 +78,11 @@ class Tasks(Experiment):
         "n_test_tasks": 200,
         "timed_pairs": 1,
     }
-    full: ClassVar[dict[str, Any]] = {
-        "n_trials": 20,
-        "embedder": "resnet12",
-        "n_episodes": 60_000,
-        "benchmarks": BENCHMARKS,
-    }
+    full: ClassVar[dict[str, Any]] = {"n_trials": 20}
 
-    embedder: str = "resnet20"
-    n_episodes: int = 10_000  # of the training of Conv-4 and ResNet-12
-    benchmarks: tuple[str, ...] = ("fc100", "cifar-fs")
+    embedder: str = "resnet12"
+    n_episodes: int | None = None  # of the training; None: see `few_shot.EPISODES`
+    benchmarks: tuple[str, ...] = BENCHMARKS
     shots: tuple[int, ...] = (1, 5, 10)
     n_references: int = 10
     n_new: int = 3  # tasks per share of unseen classes
@@ -104,11 +102,18 @@ class Tasks(Experiment):
             _check.one_of("benchmarks", name, BENCHMARKS)
         if len(set(self.benchmarks)) < max(len(self.benchmarks), 1):
             raise InputError(f"benchmarks={self.benchmarks!r} must name each of them once.")
-        for name in ("n_episodes", "n_new", "rounds", "n_draws", "n_test_tasks", "timed_pairs"):
+        _check.optional_int("n_episodes", self.n_episodes)
+        for name in ("n_new", "rounds", "n_draws", "n_test_tasks", "timed_pairs"):
             _check.positive_int(name, getattr(self, name))
         for name in ("n_references", "per_class", "transport_per_class", "n_eigenvalues"):
             _check.positive_int(name, getattr(self, name), minimum=2)
-        _check.positive_int("shots", min(self.shots, default=0))
+        _check.real_number("gamma", self.gamma, minimum=0.0, strict=True)
+        for shot in self.shots or (0,):
+            if _check.positive_int("shots", shot) >= SMALLEST_CLASS:
+                raise InputError(f"shots={shot} must be below {SMALLEST_CLASS}, images to test.")
+        for name in ("per_class", "transport_per_class"):
+            if getattr(self, name) > N_IMAGES:
+                raise InputError(f"{name}={getattr(self, name)} must be at most {N_IMAGES}.")
         if self.timed_pairs > self.n_references:
             raise InputError(
                 f"timed_pairs={self.timed_pairs} must be at most n_references={self.n_references}."
