@@ -79,7 +79,8 @@ class Benchmark:
                 for a, b in ((0, shot), (shot, last))
             )
             # The seed is of the order of steps; the optimum does not depend on it.
-            head = LinearSVC(multi_class="crammer_singer", C=PENALTY, random_state=0)
+            options = {"C": PENALTY, "random_state": 0, "max_iter": 100_000}
+            head = LinearSVC(multi_class="crammer_singer", **options)
             head.fit(np.concatenate(support), _labels(support))
             found.append(head.score(np.concatenate(query), _labels(query)))
         return np.array(found)
