@@ -167,6 +167,43 @@ def test_reproduce_options_set_the_number_of_trials(tmp_path):
     assert "n_trials = 3" in trials("--trials", "3")
 
 
+@pytest.mark.usefixtures("tiny", "without_drawing")
+def test_reproduce_set_changes_a_setting(tmp_path):
+    options = (
+        "--out",
+        str(tmp_path),
+        "--only",
+        "les",
+        "--set",
+        "gamma=1e-6",
+        "--set",
+        "scales=1.0",
+    )
+    found = run("reproduce", "tori", *options)
+    assert found.exit_code == 0, found.stderr
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    assert settings["gamma"] == 1e-6
+    assert settings["scales"] == [1.0]
+    assert "--set gamma=1e-06 --set scales=1.0" in (tmp_path / "RESULTS.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("tori", "gama=1", "experiment 'tori' has no option 'gama'. Did you mean 'gamma'?"),
+        ("tori", "n_samples=many", "--set n_samples='many' must be a number"),
+        ("tori", "n_samples=1,2", "--set n_samples='1,2' must be one value"),
+        ("tori", "scales=", "--set scales='' must be one value"),
+        ("tori", "n_samples", "--set 'n_samples' must be KEY=VALUE"),
+        ("tasks", "embedder=resnet50", "embedder='resnet50' is not known"),
+    ],
+)
+def test_wrong_settings_exit_with_2(tmp_path, name, text, message):
+    found = run("reproduce", name, "--out", str(tmp_path), "--set", text)
+    assert found.exit_code == 2
+    assert message in found.stderr
+
+
 def test_unknown_experiment_exits_with_2_and_a_suggestion():
     found = run("reproduce", "torri")
     assert found.exit_code == 2

@@ -283,6 +283,21 @@ def test_nearest_groups(store):
     assert "max distance" in done("nearest new.npy --store refs.db --aggregate max")
 
 
+@pytest.mark.parametrize("how", ["mean", "min", "max"])
+def test_aggregate_is_that_of_a_comparison(files, how):
+    rng = np.random.default_rng(0)
+    tasks = {f"task{i}": rng.normal(size=(60, 2 + i)) for i in range(3)}
+    tasks["fresh"] = rng.normal(size=(60, 9))
+    for name, points in tasks.items():
+        np.save(f"{name}.npy", points)
+    done("describe task0.npy task1.npy task2.npy --store tasks.db -K 30 --gamma 1e-6")
+    (row,) = parsed(f"nearest fresh.npy --store tasks.db --aggregate {how}")["fresh"]
+    new = {"fresh": tasks.pop("fresh")}
+    found = ua.compare(new, tasks, n_eigenvalues=30, gamma=1e-6).aggregate(how)
+    assert row["distance"] == pytest.approx(found["fresh"], rel=1e-9)
+    assert row["n_references"] == 3
+
+
 def test_list_remove_and_export(store, files):
     listed = parsed("list --store refs.db --tag source=lab")
     assert [row["name"] for row in listed] == ["cells", "model"]
