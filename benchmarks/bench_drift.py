@@ -219,7 +219,7 @@ def spaces(kept: Kept) -> None:
             found.append(monitor.read(rotated(chosen, rng)).is_drift)
         return found
 
-    rates = kept.repeat("spaces", kept.runs(300), sequence).mean(axis=0)
+    rates = kept.repeat("spaces", kept.runs(SEQUENCES), sequence).mean(axis=0)
     names = ["5 rotated batches, any alarm", "64 of 128 columns"]
     names += [f"gas batch {number}, rotated" for number in others]
     print("| batches | share flagged |\n|---|---|")

@@ -335,9 +335,8 @@ class Features(Instrument):
     def smallest(self, n_rows: int, level: float) -> float:
         """Return the smallest p-value of a batch of this many rows: for disjoint samples."""
         n, d = self.points.shape
-        gap = np.array([n * n_rows])
-        found = kolmogorov.p_values(gap, n, n_rows, exact_below=1.0)[0] if n_rows else math.inf
-        return float(min(found * d, 1.0)) if n_rows else math.inf
+        gaps = np.array([n * n_rows])
+        return float(d * kolmogorov.p_values(gaps, n, n_rows, exact_below=1.0)[0])
 
     def read(self, batch: Dataset, level: float, seed: int, engine: Engine) -> Reading:
         """Return the smallest adjusted p-value, and all of them."""
