@@ -1,0 +1,44 @@
+"""
+Alphabets of Omniglot
+=====================
+
+Forty-nine alphabets, drawn by hand (Omniglot, 28 × 28 pixels). Each is a dataset of 280 drawings or
+more, compared at one size; LES compares the shapes of these clouds, not the letters.
+"""
+
+# needs: omniglot28.npz
+# sphinx_gallery_thumbnail_path = 'figures/gallery/plot_omniglot_alphabets.png'
+
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+
+import unaligned as ua
+
+folder = Path(os.environ.get("UNALIGNED_DATA", "../../../shared/data"))
+stored = np.load(folder / "omniglot28.npz")
+images, alphabet = stored["images"], stored["alphabet"]
+names = [str(name) for name in stored["alphabet_names"]]
+skip = "Braille"  # dots only: so far from all others that a map shows nothing else
+drawings = {
+    name: images[alphabet == k].reshape(-1, 784) for k, name in enumerate(names) if name != skip
+}
+found = ua.compare(
+    {name: rows.astype(float) for name, rows in drawings.items()}, preprocess="pca:40",
+    subsample="common", n_eigenvalues=90, rng=0,
+)  # fmt: skip
+
+# %%
+# A map of the alphabets, each with one of its letters.
+
+places = found.embed("mds")
+figure, ax = plt.subplots(figsize=(10, 7), layout="constrained")
+ax.scatter(*places.T, alpha=0)
+for (x, y), rows in zip(places, drawings.values(), strict=True):
+    letter = OffsetImage(rows[0].reshape(28, 28), cmap="gray_r", zoom=1.1)
+    ax.add_artist(AnnotationBbox(letter, (x, y), frameon=False))
+ax.set(xlabel="first coordinate of the map", ylabel="second")
+plt.show()
