@@ -11,7 +11,7 @@ from .options import AsJSON, completing, literal, option, pairs, words
 from .printing import print_json, print_table, stdout, table
 
 # Written out, so that `--help` need not import the experiments; a test compares the two.
-EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity", "tasks")
+EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity", "tasks", "layers")
 _complete = completing(EXPERIMENTS)
 
 
@@ -43,6 +43,9 @@ def reproduce(
         list[str] | None,
         option("Change a setting. May be repeated.", False, "--set", metavar="NAME=VALUE"),
     ] = None,
+    train: Annotated[
+        bool, option("Train the paper's networks too (layers): hours without a GPU.")
+    ] = False,
     json: AsJSON = False,
 ) -> None:
     """Run an experiment of the paper and check which of its claims hold.
@@ -52,7 +55,7 @@ def reproduce(
     """
     from rich.text import Text
 
-    from .. import experiments
+    from .. import _check, experiments
     from ..experiments.reproduction import reproduce as run
 
     cls = experiments.find(name)
@@ -60,6 +63,10 @@ def reproduce(
     settings |= _settings(cls, pairs("--set", changes))
     if trials is not None:
         settings["n_trials"] = trials
+    if train:
+        known = [field.name for field in fields(cls)]
+        _check.known_options(f"experiment {name!r}", ["train"], known)
+        settings["train"] = True
     folder = Path("results") / (f"{name}-full" if full else name) if out is None else out
     with resumable("Finished trials are kept: run the same command to continue."):
         report = run(cls(**settings), folder, only=words(only), without=words(without) or ())

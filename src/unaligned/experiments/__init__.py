@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "aligned": "Aligned",
     "sensitivity": "Sensitivity",
     "tasks": "Tasks",
+    "layers": "Layers",
 }
 
 
