@@ -9,7 +9,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 
 _TOPOLOGY = ["bottleneck", "geometry_score", "mtd"]
-_TORCH = ["__init__", "recording", "storage"]
+_TORCH = ["__init__", "loss", "median", "recording", "spectrum", "storage"]
 _DOCTESTS = {
     "anndata": ["integrations/anndata"],
     "gudhi": [f"metrics/{name}" for name in _TOPOLOGY],

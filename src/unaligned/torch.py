@@ -4,5 +4,7 @@ The code is in `unaligned.integrations.torch`; this module gives it its public n
 absolute, so `import torch` inside of the package is PyTorch.
 """
 
+from .integrations.torch import LESLoss as LESLoss
 from .integrations.torch import __all__ as __all__
 from .integrations.torch import activations as activations
+from .integrations.torch import signature as signature

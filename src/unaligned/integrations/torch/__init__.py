@@ -10,6 +10,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("torch", "torch", "unaligned.torch") from error
 
+from .loss import LESLoss as LESLoss
 from .recording import activations as activations
+from .spectrum import signature as signature
 
-__all__ = ["activations"]
+__all__ = ["LESLoss", "activations", "signature"]
