@@ -92,7 +92,7 @@ class KernelAffinity(_PointAffinity):
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         if self.storage == "tiled":
-            return self._tiled_product(np.asarray(block, dtype=np.float64, order="C"))
+            return self._tiled_product(np.asarray(block, dtype=np.float64, order="F"))
         return product(self._matrix, block)
 
     def rows(self, index: npt.ArrayLike) -> FloatArray:
@@ -143,7 +143,7 @@ class KernelAffinity(_PointAffinity):
 
     def _tiled_product(self, block: FloatArray) -> FloatArray:
         """Return K @ block; a tile above the diagonal also serves its mirror image."""
-        total = np.zeros((self.n_samples, block.shape[1]))
+        total = np.zeros((self.n_samples, block.shape[1]), order="F")
         width = self._cloud.tile_rows if self._cloud.is_sparse else 2048  # columns of a tile
         scratch = np.empty(min(self._cloud.tile_rows, self.n_samples) * min(width, self.n_samples))
         with own_threads(), Workers() as workers:

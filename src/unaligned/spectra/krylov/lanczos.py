@@ -1,5 +1,7 @@
 """Block Lanczos with full reorthogonalisation, and a probabilistic bound on a norm."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import eig_banded, eigvals_banded, qr
@@ -28,18 +30,25 @@ class BlockLanczos:
     block below rounding are replaced by random ones, so low rank, multiplicities beyond the block
     size and invariant subspaces are no special cases.
 
-    Columns of `buffer` before `first` are deflated: the process then runs on
-    :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of what they span.
+    With `deflated`, the process uses the free part of the buffer of that process and runs on
+    :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of what its basis spans.
 
     A step with m columns costs one product with W and 4 N m b operations, b being the block
     size `width`; 8 N m bytes. The buffer, (N, capacity), is column-major.
     """
 
     def __init__(
-        self, operator: PSDOperator, buffer: FloatArray, width: int, rng: Generator, first: int = 0
+        self,
+        operator: PSDOperator,
+        buffer: FloatArray,
+        width: int,
+        rng: Generator,
+        deflated: BlockLanczos | None = None,
     ) -> None:
         self.operator, self.buffer, self.rng = operator, buffer, rng
-        self.first = self.columns = first
+        self.first = self.columns = deflated.columns if deflated else 0
+        # Of a deflated basis, W maps only the last block out of its span.
+        self._coupled = self.first - deflated.blocks[-1].shape[0] if deflated else 0
         self.width = width
         self.blocks: list[FloatArray] = []
         self.couplings: list[FloatArray] = []
@@ -78,8 +87,8 @@ class BlockLanczos:
         product, self._product = self._product, np.empty((block.shape[0], 0))
         self._scale = max(self._scale, float(np.sqrt((product**2).sum(axis=0).max())))
         # Three terms: W times the last block overlaps with it and with the one before. A deflated
-        # process also meets the residual of the deflated columns, and starts at 0.
-        since = 0
+        # process also meets the residual of the deflated columns.
+        since = self._coupled
         if not self.first:
             since = self.columns - sum(b.shape[0] for b in self.blocks[-2:])
         # Below this floor a direction is rounding.
@@ -185,7 +194,7 @@ def complement_norm(
     known on which side of `goal` (if any) the eigenvalue lies. The columns use the free part of
     the buffer. Returns lower and upper bound, without rounding, and the number of columns.
     """
-    probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, lanczos.columns)
+    probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, lanczos)
     # The χ² quantile; importing scipy.stats for it takes half a second. A solve makes a few
     # probes, so all of them together fail with a probability below 1e-5.
     least = 2.0 * float(gammaincinv(probe.start.shape[1] / 2, 1e-6))
