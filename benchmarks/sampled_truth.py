@@ -1,11 +1,11 @@
 """The spectra of 200,000 rows that `bench_sampled.py` compares with, by exact passes in tiles.
 
-The median and the degrees are exact. For each seed, m leading eigenfunctions of n landmark rows are
-extended to all rows and orthonormalised (Q). The rows of WQ at 8000 sampled rows give H = QᵀWQ and
-the residual WQ - QH by regression; then one pass in single-precision tiles gives WV on every row,
-for the leading V of Q's Ritz vectors. With V's columns of H and of the residual R so made exact,
-the eigenvalues lie between those of H + RᵀR/λ (nothing of W is left outside of Q) and of
-H + RᵀR/(λ - λ_m). The truth kept is the middle, of all seeds; its error is half the distance, and
+The median and the degrees are exact. For each seed, m leading eigenfunctions of n landmark rows
+are extended to all rows and orthonormalised (Q). The rows of WQ at 8000 sampled rows give H = QᵀWQ
+and the residual WQ - QH by regression; then one pass in single-precision tiles gives WV on every
+row, for the leading V of Q's Ritz vectors. With V's columns of H and of the residual R so made
+exact, the eigenvalues lie between those of H + RᵀR/λ (nothing of W is left outside of Q) and of H
++ RᵀR/(λ - λ_m). The truth kept is the middle, of all seeds; its error is half the distance, and
 how far the seeds are apart.
 
 A stopped run continues where it was. Run, for minutes to hours on one thread:

@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 from unaligned import errors
+from unaligned.engine import Threads
 from unaligned.errors import MissingExtraError, required
 
 PUBLIC = {name: getattr(errors, name) for name in errors.__all__}
@@ -119,6 +120,18 @@ def test_costs_are_announced_at_once_and_again_only_if_higher():
     at_once, messages = noted(*(lambda p=p: announce(p) for p in (2, 1, 3)))
     assert at_once == ["dataset 'x2': 2 min.", "dataset 'x3': 3 min."]
     assert not messages
+
+
+def test_costs_on_worker_threads_are_announced_while_the_work_goes_on():
+    def job(caught, price):
+        with errors.about("dataset 'x'"):
+            if price:
+                errors.warn(f"{price} min.", errors.CostWarning, severity=price)
+        return len(caught) if price else 0
+
+    with pytest.warns(errors.CostWarning, match="dataset 'x': 3 min") as caught, errors.merged():
+        assert list(Threads(2).map(job, [3, 0], shared=caught)) == [1, 0]
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_merged_warnings_are_issued_before_an_error_and_by_the_outermost_call():

@@ -29,11 +29,13 @@ nearest line outside this package (`warn`), and come once per call of a public f
 
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from types import FrameType
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -174,9 +176,18 @@ class Note(NamedTuple):
 class _Call:
     """The warnings about datasets in one call, and the severest announcement of costs."""
 
-    def __init__(self) -> None:
+    def __init__(self, caller: FrameType) -> None:
         self.notes: list[Note] = []
-        self.costliest = -1.0
+        self.caller = _place(caller)
+        self._lock, self._costliest = threading.Lock(), -1.0
+
+    def is_costliest(self, note: Note) -> bool:
+        """Return whether no announcement before was as severe; datasets may run on threads."""
+        with self._lock:
+            if note.severity <= self._costliest:
+                return False
+            self._costliest = note.severity
+            return True
 
 
 # Where warnings of this context are collected, to be issued in the caller's process.
@@ -205,23 +216,36 @@ def warn(
 
 def _issue(note: Note) -> None:
     """Issue a warning, or collect it where that was asked for."""
-    notes, call = _NOTES.get(), _CALL.get()
-    if notes is not None:
+    notes, call, place = _NOTES.get(), _CALL.get(), None
+    if call is not None and note.label is not None and issubclass(note.category, CostWarning):
+        if not call.is_costliest(note):
+            return
+        place = call.caller  # costs are announced at once, also from a worker thread
+    elif notes is not None:
         notes.append(note)
         return
-    if call is not None and note.label is not None:
-        if not issubclass(note.category, CostWarning):
-            call.notes.append(note)
-            return
-        if note.severity <= call.costliest:  # costs are announced at once
-            return
-        call.costliest = note.severity
-    inside = (__name__.partition(".")[0], "contextlib")  # whose decorators wrap our functions
-    depth, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
-        depth, frame = depth + 1, frame.f_back
+    elif call is not None and note.label is not None:
+        call.notes.append(note)
+        return
     text = note.message if note.label is None else f"{note.label}: {note.message}"
-    warnings.warn(text, note.category, stacklevel=depth)
+    filename, line, module, registry = place or _place(_caller())
+    warnings.warn_explicit(text, note.category, filename, line, module, registry)
+
+
+def _caller() -> FrameType:
+    """Return the nearest frame outside this package."""
+    inside = (__name__.partition(".")[0], "contextlib")  # whose decorators wrap our functions
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in inside:
+        frame = frame.f_back
+    return frame
+
+
+def _place(frame: FrameType) -> tuple[str, int, str, dict[Any, Any]]:
+    """Return what `warnings.warn_explicit` needs of a frame."""
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    return frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "sys"), registry
 
 
 @contextmanager
@@ -244,7 +268,7 @@ def merged() -> Iterator[None]:
     if _NOTES.get() is not None or _CALL.get() is not None:
         yield
         return
-    call = _Call()
+    call = _Call(_caller())
     token = _CALL.set(call)
     try:
         yield

@@ -18,6 +18,7 @@ from unaligned.rows.reduce import RowPasses
 from unaligned.rows.source import RowSource
 
 POINTS = torus3(torus_angles(3000, rng=0))
+NOISE = np.random.default_rng(0).normal(size=(3000, 12))
 WIDE = POINTS @ np.random.default_rng(0).normal(size=(4, 40))  # products, not differences
 
 
@@ -70,7 +71,7 @@ SOURCES = [npy, parquet, hdf5, zarr, dask, generator, memory]
 
 def signature(source, **options):
     dataset = ua.Dataset.from_source(source, preprocess=options.pop("preprocess", ()))
-    return ua.signature(dataset, n_eigenvalues=40, tol=1e-3, **options)
+    return ua.signature(dataset, n_eigenvalues=40, **{"tol": 1e-3, **options})
 
 
 @pytest.mark.parametrize(
@@ -144,20 +145,38 @@ def test_preprocessed_chunks_stay_on_the_cluster(client, tmp_path, monkeypatch):
     np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-8)
 
 
-def test_a_killed_worker_changes_nothing(own_client, tmp_path):
-    here, first = os.getpid(), tmp_path / "killed"
+@pytest.mark.parametrize(
+    ("rows", "last_pass", "options"),
+    [
+        (POINTS, "eigenvalues", {}),
+        (NOISE, "products", {"solver": "sampled", "tol": 0.3}),
+    ],
+    ids=["landmarks", "sampled"],
+)
+def test_a_worker_killed_in_the_last_pass_changes_nothing(
+    rows, last_pass, options, own_client, tmp_path, monkeypatch
+):
+    here, armed, killed = os.getpid(), tmp_path / "armed", tmp_path / "killed"
 
     def killed_once(block, block_id=None):
-        if block_id[0] == 3 and os.getpid() != here and not first.exists():
-            first.touch()
+        if block_id[0] == 3 and os.getpid() != here and armed.exists() and not killed.exists():
+            killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return block
 
-    points = pytest.importorskip("dask.array").from_array(POINTS, chunks=(500, -1))
+    points = pytest.importorskip("dask.array").from_array(rows, chunks=(500, -1))
     dangerous = points.map_blocks(killed_once, dtype=points.dtype, meta=points._meta)
-    expected = signature(points, bandwidth="mean")
-    found = signature(dangerous, bandwidth="mean", engine=own_client)
-    assert first.exists(), "a worker was killed"
+    expected = signature(points, bandwidth="mean", **options)
+    reduce = RowPasses.reduce
+
+    def arming(self, function, shared, description="reading"):
+        if description == last_pass:
+            armed.touch()
+        return reduce(self, function, shared, description)
+
+    monkeypatch.setattr(RowPasses, "reduce", arming)
+    found = signature(dangerous, bandwidth="mean", engine=own_client, **options)
+    assert killed.exists(), "a worker was killed"
     np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-8)
 
 
