@@ -46,7 +46,8 @@ class BlockLanczos:
         deflated: BlockLanczos | None = None,
     ) -> None:
         self.operator, self.buffer, self.rng = operator, buffer, rng
-        self.first = self.columns = deflated.columns if deflated else 0
+        self.first: int = deflated.columns if deflated else 0
+        self.columns: int = self.first
         # Of a deflated basis, W maps only the last block out of its span.
         self._coupled = self.first - deflated.blocks[-1].shape[0] if deflated else 0
         self.width = width
