@@ -315,6 +315,22 @@ def test_an_unreachable_alpha_raises_at_once():
     ua.DriftMonitor(normal(int(rows)), alpha=1e-4)
 
 
+@pytest.mark.parametrize("distances", ["ks", "edistance", "mmd", ["edistance", "ks"]])
+@pytest.mark.parametrize("n", [1, 20, 31])
+def test_a_reference_of_few_rows_is_an_error(distances, n):
+    with pytest.raises(InputError, match=r"alpha=0.01 needs at least (\d+) rows") as info:
+        ua.DriftMonitor(normal(n), distances=distances)
+    (rows,) = re.findall(r"at least (\d+) rows", str(info.value))
+    ua.DriftMonitor(normal(int(rows)), distances=distances).check(normal(200, 1))
+
+
+def test_features_reach_any_level_or_say_what_would_do():
+    assert ua.DriftMonitor(normal(600), distances="ks", alpha=1e-20).read(normal(600, 1) + 9)
+    monitor = ua.DriftMonitor(normal(44), distances="ks", alpha=1e-40)
+    with pytest.raises(InputError, match=r"no p-value below .* Give a larger reference, or"):
+        monitor.read(normal(200))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

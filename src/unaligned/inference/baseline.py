@@ -289,19 +289,19 @@ def _require_blocks(n_rows: int, size: int, reference: Dataset, settings: Settin
             f"{SMALLEST_LEVEL:g} that permutation tests reach. Give a larger alpha, a smaller "
             "horizon, or distances='ks'."
         )
-    if settings.les is None:
-        return
-    enough = 2
+    level, enough = max(level, SMALLEST_LEVEL), 2
     while smallest_p_value(enough, enough, level) > level:
         enough += 1
+    size = size if settings.les else 1
     if n_rows // size >= enough:
         return
+    blocks = f"{enough} blocks of {size} rows of the reference, that is " if settings.les else ""
     smaller = n_rows // enough
     remedy = f", or block_size={smaller}" if 4 <= smaller < size else ""
     raise InputError(
-        f"alpha={settings.alpha:g} needs at least {enough} blocks of {size} rows of the "
-        f"reference, that is {_rows_for(enough, size, scaled=n_rows < n)} rows; "
-        f"{reference.label} has {n}. Give more rows, a larger alpha{remedy}."
+        f"alpha={settings.alpha:g} needs at least {blocks}"
+        f"{_rows_for(enough, size, scaled=n_rows < n)} rows; {reference.label} has {n}. Give more "
+        f"rows, or a larger alpha{remedy}."
     )
 
 
@@ -326,6 +326,7 @@ def require_reach(
     if len(settings.distances) > 1:
         rest = [name for name in settings.distances if name != instrument.name]
         remedies.append(f"distances={','.join(rest)}")
+    remedies = remedies or ["a larger reference, or a larger alpha"]
     what = f"fewer than the {_size(instrument)} of a block of {instrument.name!r}"
     if smallest < math.inf:
         what = (
