@@ -161,17 +161,38 @@ def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
     return np.asarray(AGGREGATORS[_check.one_of("how", how, AGGREGATORS)](distances, axis=1))
 
 
-def correlate(distances: FloatArray, values: npt.ArrayLike, method: str = "pearson") -> float:
+def correlate(
+    distances: FloatArray,
+    values: npt.ArrayLike,
+    method: str = "pearson",
+    period: float | None = None,
+) -> float:
     """Return the correlation of distances with differences of a value per dataset.
 
     Over all pairs i < j, of the distance and :math:`|v_i - v_j|`, such as the time between two
-    samples in Section 5.2. Pairs that share a dataset are dependent, so the usual p-value of a
-    correlation does not apply (see `inference.association.Correlation`).
+    samples in Section 5.2; cyclic where there is a period. Pairs that share a dataset are
+    dependent, so the usual p-value of a correlation does not apply (see
+    `inference.association.Correlation`).
     """
     numbers = _numbers(values, distances.shape[0])
-    i, j = np.triu_indices(numbers.size, k=1)
-    differences = np.abs(numbers[i] - numbers[j])
-    return _correlation(distances[i, j], differences, "differences of values", method)
+    index = np.triu_indices(numbers.size, k=1)
+    between = differences(numbers, period)[index]
+    return _correlation(distances[index], between, "differences of values", method)
+
+
+def differences(numbers: FloatArray, period: float | None = None) -> FloatArray:
+    """Return |v_i - v_j| of all pairs, (n, n); with a period, the shorter way around.
+
+    Examples
+    --------
+    >>> differences(np.array([1.0, 23.0]), period=24)[0, 1]
+    np.float64(2.0)
+    """
+    found: FloatArray = np.abs(np.subtract.outer(numbers, numbers))
+    if period is None:
+        return found
+    found %= _check.real_number("period", period, minimum=0.0, strict=True)
+    return np.minimum(found, period - found)
 
 
 def correlate_to_references(

@@ -316,6 +316,7 @@ class Comparison:
         method: str = "pearson",
         *,
         aggregate: str = "mean",
+        period: float | None = None,
         n_permutations: int = 9999,
         rng: RNGLike = None,
     ) -> Correlation:
@@ -337,6 +338,9 @@ class Comparison:
             `"pearson"` or `"spearman"`.
         aggregate
             Against references: `"mean"`, `"min"` or `"max"` over them.
+        period
+            Within one collection: of a cyclic value, such as 24 for hours of the day, whose
+            differences are taken the shorter way around.
         n_permutations, rng
             Of the test.
 
@@ -361,12 +365,17 @@ class Comparison:
         count = _check.positive_int("n_permutations", n_permutations)
         if self.is_square:
             distances = self._square("correlate")
-            value = correlate(distances, numbers, method)
+            value = correlate(distances, numbers, method, period)
+        elif period is not None:
+            raise InputError(
+                f"period={period!r} is of differences within one collection; against references "
+                "the values themselves are correlated. Leave it out."
+            )
         else:
             value = correlate_to_references(self.distances, numbers, aggregate, method)
             distances = aggregated(self.distances, aggregate)
         numbers, seed = np.asarray(numbers, dtype=np.float64), _check.root_seed(rng)
-        return Correlation(value, distances, numbers, method, count, seed)
+        return Correlation(value, distances, numbers, method, count, seed, period)
 
     def permanova(
         self, groups: Any, *, n_permutations: int = 9999, rng: RNGLike = None

@@ -152,7 +152,7 @@ def test_figure_has_a_panel_per_method_and_a_line_per_pair(tori):
 
 
 def test_picture_shows_the_tori_that_were_compared(tori):
-    figure = tori.experiment.pictures()["tori-samples"]
+    figure = tori.experiment.pictures(tori.table)["tori-samples"]
     panels = [axes for axes in figure.axes if axes.get_title()]
     assert [p.get_title() for p in panels] == [
         "$T_2$",

@@ -65,6 +65,33 @@ def test_mantel_of_few_datasets_counts_all_permutations():
     assert pickle.loads(pickle.dumps(found)).p_value == found.p_value
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_cyclic_values_differ_by_the_shorter_way_around(seed):
+    hours = np.array([0.5, 3.0, 8.0, 11.0, 15.5, 20.0, 23.5])
+    angles = 2 * np.pi * hours / 24
+    circle = comparison(np.c_[np.cos(angles), np.sin(angles)])
+    cyclic = circle.correlate(hours, period=24)
+    assert cyclic > 0.95 > circle.correlate(hours)
+    moved = (hours + np.random.default_rng(seed).uniform(0, 24)) % 24  # where a day begins
+    assert circle.correlate(moved, period=24) == pytest.approx(cyclic, abs=1e-12)
+    assert cyclic.p_value == circle.correlate(moved, period=24).p_value <= 14 / 5040
+    assert pickle.loads(pickle.dumps(cyclic)).p_value == cyclic.p_value
+
+
+@pytest.mark.parametrize("period", [0, -1, np.nan, "day"])
+def test_wrong_periods_raise(period):
+    with pytest.raises((InputError, TypeError), match="period="):
+        comparison(np.eye(4)).correlate([1, 2, 3, 4], period=period)
+
+
+def test_period_against_references_raises():
+    rng = np.random.default_rng(0)
+    clouds = [rng.normal(size=(20, 2)) for _ in range(4)]
+    found = ua.compare(clouds, clouds[:1], n_eigenvalues=5)
+    with pytest.raises(InputError, match=r"period=24 is of differences within one collection"):
+        found.correlate([1, 2, 3, 4], period=24)
+
+
 def test_correlation_with_references_is_tested_by_permuting_datasets():
     angles, widths = np.random.default_rng(0).uniform(0, 6.28, size=90), np.linspace(1, 3, 9)
     rings = [np.c_[np.cos(angles), width * np.sin(angles)] for width in widths]

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from ..errors import InputError
 from .app import command, resumable
 from .options import AsJSON, completing, literal, option, pairs, words
 from .printing import print_json, print_table, stdout, table
 
 # Written out, so that `--help` need not import the experiments; a test compares the two.
-EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity", "tasks", "layers")
+EXPERIMENTS = ("tori", "scaling", "topology", "aligned", "sensitivity", "tasks", "layers", "cells")
 _complete = completing(EXPERIMENTS)
 
 
@@ -20,6 +21,7 @@ _complete = completing(EXPERIMENTS)
     "unaligned reproduce tori --full --without gromov-wasserstein,geometry-score",
     "unaligned reproduce aligned --trials 5 --seed 1",
     "unaligned reproduce tasks --full --set embedder=conv4",
+    "unaligned reproduce cells --data reprogramming.h5ad",
 )
 def reproduce(
     name: Annotated[
@@ -46,6 +48,9 @@ def reproduce(
     train: Annotated[
         bool, option("Train the paper's networks too (layers): hours without a GPU.")
     ] = False,
+    data: Annotated[
+        str | None, option("For `cells`: an AnnData file with `day` in obs.", metavar="FILE")
+    ] = None,
     json: AsJSON = False,
 ) -> None:
     """Run an experiment of the paper and check which of its claims hold.
@@ -63,10 +68,10 @@ def reproduce(
     settings |= _settings(cls, pairs("--set", changes))
     if trials is not None:
         settings["n_trials"] = trials
-    if train:
-        known = [field.name for field in fields(cls)]
-        _check.known_options(f"experiment {name!r}", ["train"], known)
-        settings["train"] = True
+    own: dict[str, Any] = {"train": True} if train else {}
+    own |= {} if data is None else {"data": data}
+    _check.known_options(f"experiment {name!r}", own, [field.name for field in fields(cls)])
+    settings |= own
     folder = Path("results") / (f"{name}-full" if full else name) if out is None else out
     with resumable("Finished trials are kept: run the same command to continue."):
         report = run(cls(**settings), folder, only=words(only), without=words(without) or ())
@@ -89,7 +94,6 @@ def reproduce(
 def _settings(cls: Any, texts: dict[str, str]) -> dict[str, Any]:
     """Return the values of `--set NAME=VALUE`; lists are written with commas."""
     from .. import _check
-    from ..errors import InputError
 
     defaults = {field.name: field.default for field in fields(cls)}
     _check.known_options(f"experiment {cls.name!r}", texts, defaults)

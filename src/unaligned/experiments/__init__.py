@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "sensitivity": "Sensitivity",
     "tasks": "Tasks",
     "layers": "Layers",
+    "cells": "Cells",
 }
 
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-Key: TypeAlias = tuple[int, float, str]  # trial, value of the variable, method
+Value: TypeAlias = Any  # of the variable: a number, or text
+Key: TypeAlias = tuple[int, Value, str]  # trial, value of the variable, method
 Row: TypeAlias = dict[str, Any]
 # Methods that share work, and the values of the variable at which they run.
-Stage: TypeAlias = tuple[tuple[str, ...], Sequence[float]]
+Stage: TypeAlias = tuple[tuple[str, ...], Sequence[Value]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Task:
     """One trial at one value of the variable, by methods that share work."""
 
     trial: int
-    value: float
+    value: Value
     position: int
     seed: int
     methods: tuple[str, ...]
@@ -73,6 +74,7 @@ class Experiment(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     variable: ClassVar[str]
+    variable_type: ClassVar[type] = float  # or str
     quick: ClassVar[dict[str, Any]]
     full: ClassVar[dict[str, Any]]
     quantities: ClassVar[tuple[str, ...]] = ("distance",)
@@ -94,8 +96,8 @@ class Experiment(ABC):
         """Return the measurements of one task: method, pair, and each of the quantities."""
 
     @abstractmethod
-    def pairs(self, method: str) -> tuple[str, ...]:
-        """Return the pairs that a task measures by this method, one row each."""
+    def pairs(self, method: str, value: Value) -> tuple[str, ...]:
+        """Return the pairs that a task measures at this value by this method, one row each."""
 
     @abstractmethod
     def claims(self, table: pd.DataFrame) -> list[Claim]:
@@ -105,7 +107,7 @@ class Experiment(ABC):
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return the figure."""
 
-    def pictures(self) -> dict[str, Figure]:
+    def pictures(self, table: pd.DataFrame) -> dict[str, Figure]:
         """Return further figures by file name without suffix, such as one of the data."""
         return {}
 
@@ -127,9 +129,10 @@ class Experiment(ABC):
         tasks, wanted = [], set(methods)
         for names, values in self.stages():
             chosen = tuple(name for name in names if name in wanted)
-            cases = [(t, i, float(v)) for t in range(self.n_trials) for i, v in enumerate(values)]
+            cases = [(t, i, v) for t in range(self.n_trials) for i, v in enumerate(values)]
             if chosen:
-                tasks.append([Task(t, v, i, self.seed, chosen) for t, i, v in cases])
+                kind = self.variable_type
+                tasks.append([Task(t, kind(v), i, self.seed, chosen) for t, i, v in cases])
         return tasks
 
     def settings(self) -> dict[str, Any]:

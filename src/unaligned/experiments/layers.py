@@ -19,7 +19,7 @@ from ..cache import default_folder
 from ..defaults import GAMMA, N_EIGENVALUES
 from ..errors import required
 from ..io.archive import made_folder
-from .base import Claim, Experiment, Row, Stage, Task
+from .base import Claim, Experiment, Row, Stage, Task, Value
 from .pictures import load_pictures
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Layers(Experiment):
             for stage in super().tasks(methods)
         ]
 
-    def pairs(self, method: str) -> tuple[str, ...]:
+    def pairs(self, method: str, value: Value = 0.0) -> tuple[str, ...]:
         """Return pairs of layers, of networks, of checkpoints, or names of statistics."""
         network = method.partition("-")[0]
         if network == "lenet":

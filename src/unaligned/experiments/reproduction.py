@@ -31,7 +31,10 @@ class TrialFile:
     def __init__(self, folder: Path, experiment: Experiment) -> None:
         self.path = folder / "trials.csv"
         self._variable = experiment.variable
-        self._types: dict[str, Callable[[str], Any]] = {"trial": int, self._variable: float}
+        self._types: dict[str, Callable[[str], Any]] = {
+            "trial": int,
+            self._variable: experiment.variable_type,
+        }
         self._types |= {"method": str, "pair": str, **dict.fromkeys(experiment.quantities, float)}
         settings = jsonable(experiment.settings(), allow_nan=True)
         settings_path = folder / "settings.json"
@@ -45,8 +48,13 @@ class TrialFile:
         found: dict[Key, list[str]] = {}
         for row in rows:
             found.setdefault(self._key(row), []).append(row["pair"])
-        pairs = {method: sorted(experiment.pairs(method)) for method in experiment.methods}
-        complete = {key for key, those in found.items() if sorted(those) == pairs.get(key[-1])}
+        expected = {
+            (experiment.variable_type(value), method): sorted(experiment.pairs(method, value))
+            for methods, values in experiment.stages()
+            for value in values
+            for method in methods
+        }
+        complete = {key for key, those in found.items() if sorted(those) == expected.get(key[1:])}
         self._rows = [row for row in rows if self._key(row) in complete]
 
     @property
@@ -169,7 +177,9 @@ def reproduce(
     for stage in stages:
         label = f"{experiment.name}: {', '.join(stage[0].methods[:3])}"
         if len({task.value for task in stage}) == 1:
-            label += f" at {experiment.variable} = {stage[0].value:g}"
+            value = stage[0].value
+            shown = value if isinstance(value, str) else f"{value:g}"
+            label += f" at {experiment.variable} = {shown}"
         tasks = [task.missing(trials.done) for task in stage]
         tasks = [task for task in tasks if task.methods]
         engine.run(finish, tasks, progress=progress, description=label)
@@ -206,7 +216,8 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
         write_text(path, rows.to_csv(index=False))
     paths = [data.with_suffix(suffix) for suffix in (".png", ".svg")]
     drawn = dict.fromkeys(paths, experiment.draw(table))
-    pictures = {folder / f"{name}.png": picture for name, picture in experiment.pictures().items()}
+    more = experiment.pictures(table).items()
+    pictures = {folder / f"{name}.png": picture for name, picture in more}
     for path, figure in (drawn | pictures).items():
         figures.save(figure, path)
     paragraphs = [

@@ -18,7 +18,7 @@ from .. import _check, figures
 from .._check import FloatArray
 from ..data.shapes import torus2, torus3, torus_angles
 from ..defaults import GAMMA, N_EIGENVALUES
-from .base import Claim, Experiment, Row, Stage, Task, markdown_table, summary
+from .base import Claim, Experiment, Row, Stage, Task, Value, markdown_table, summary
 from .tori import Method, within
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Scaling(Experiment):
             rows.append({**row, "mebibytes": memory.mebibytes})
         return rows
 
-    def pairs(self, method: str) -> tuple[str, ...]:
+    def pairs(self, method: str, value: Value) -> tuple[str, ...]:
         """Return the one pair."""
         return (_PAIR,)
 

@@ -15,7 +15,7 @@ from .. import _check, figures
 from .._check import FloatArray
 from ..data.shapes import torus_angles
 from ..defaults import BANDWIDTH_FACTOR, GAMMA, N_EIGENVALUES
-from .base import Claim, Experiment, Row, Stage, Task, markdown_table
+from .base import Claim, Experiment, Row, Stage, Task, Value, markdown_table
 from .tori import TORI, TorusExperiment, crossing, crossing_claim, crossing_text, four_tori
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ class Sensitivity(Experiment):
             names.setdefault(condition.source, []).append(name)
         return [(tuple(group), self.scales) for group in names.values()]
 
-    def pairs(self, method: str) -> tuple[str, ...]:
+    def pairs(self, method: str, value: Value) -> tuple[str, ...]:
         """Return the pairs of tori, and T2 beside the clean T2 where the data was changed."""
         is_clean = self.conditions[method].data == self.default.data
         return _PAIRS if is_clean else (*_PAIRS, _MOVED)
@@ -299,7 +299,7 @@ class Sensitivity(Experiment):
         for method in task.methods:
             k, gamma = conditions[method].n_eigenvalues, conditions[method].gamma
             own = {name: s.truncate(k).with_gamma(gamma) for name, s in signatures.items()}
-            for pair in self.pairs(method):
+            for pair in self.pairs(method, task.value):
                 first, second = pair.split(",")
                 # LES itself: `ua.distance` warns of sizes, which differ here on purpose.
                 distance = float(np.linalg.norm(own[first].values - own[second].values))

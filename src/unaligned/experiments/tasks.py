@@ -21,7 +21,7 @@ from .. import _check
 from .._check import FloatArray
 from ..errors import InputError
 from . import difficulty, difficulty_claims, difficulty_figures
-from .base import Claim, Experiment, Row, Stage, Task
+from .base import Claim, Experiment, Row, Stage, Task, Value
 from .cifar100 import N_IMAGES
 from .few_shot import BENCHMARKS, EMBEDDERS, SHARES, SMALLEST_CLASS, Benchmark, load_benchmark
 from .tori import Method
@@ -151,7 +151,7 @@ class Tasks(Experiment):
             found.append([task for task in stage if not (is_once and task.trial)])
         return found
 
-    def pairs(self, method: str) -> tuple[str, ...]:
+    def pairs(self, method: str, value: Value = 0.0) -> tuple[str, ...]:
         """Return benchmark and number of every new task; for accuracies, its shots."""
         names, shots = self.benchmarks, [f"{shot}-shot" for shot in self.shots]
         if method.endswith(_TIMED):
@@ -327,7 +327,7 @@ class Tasks(Experiment):
         """Return accuracy against dissimilarity, a panel per distance."""
         return difficulty_figures.scatter(self, table)
 
-    def pictures(self) -> dict[str, Figure]:
+    def pictures(self, table: pd.DataFrame) -> dict[str, Figure]:
         """Return one training task and two new tasks in the plane, as in Appendix D."""
         return {"tasks-embeddings": difficulty_figures.planes(self)}
 

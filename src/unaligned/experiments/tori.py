@@ -20,7 +20,7 @@ from .. import _check, figures
 from .._check import FloatArray
 from ..data.shapes import torus2, torus3, torus_angles
 from ..defaults import GAMMA, N_EIGENVALUES
-from .base import Claim, Experiment, Row, Stage, Task, summary
+from .base import Claim, Experiment, Row, Stage, Task, Value, summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ class TorusExperiment(Experiment):
                 rows.append({"method": method.distance, "pair": pair, "distance": distance})
         return rows
 
-    def pairs(self, method: str) -> tuple[str, ...]:
+    def pairs(self, method: str, value: Value) -> tuple[str, ...]:
         """Return all pairs."""
         return tuple(PAIRS)
 
@@ -271,7 +271,7 @@ class Tori(TorusExperiment):
         """K and γ."""
         return {"n_eigenvalues": self.n_eigenvalues, "gamma": self.gamma}
 
-    def pictures(self) -> dict[str, Figure]:
+    def pictures(self, table: pd.DataFrame) -> dict[str, Figure]:
         """Return the tori of the first trial at the scale nearest to 0.5, as in Appendix B.1.
 
         The paper shows T2 and T2Sc. The fourth coordinate of T3 and T3Sc is their colour.

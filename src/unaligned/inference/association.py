@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._check import FloatArray, IndexArray
+from ..embedding import differences
 from ..errors import InputError
 from .energy import p_value
 
@@ -42,10 +43,12 @@ class Correlation(float):
         method: str,
         n_permutations: int,
         seed: int,
+        period: float | None = None,
     ) -> Self:
         """Keep what the test needs; `distances` has one number per pair, or per dataset."""
         found = super().__new__(cls, value)
         found._data, found._method, found._seed = (distances, numbers), method, seed
+        found._period = period
         found.is_exact = numbers.size <= 8
         found.n_permutations = math.factorial(numbers.size) if found.is_exact else n_permutations
         return found
@@ -53,12 +56,14 @@ class Correlation(float):
     _data: tuple[FloatArray, FloatArray]
     _method: str
     _seed: int
+    _period: float | None
     is_exact: bool
     n_permutations: int
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return the arguments for pickle and copy."""
-        return (float(self), *self._data, self._method, self.n_permutations, self._seed)
+        settings = self._method, self.n_permutations, self._seed, self._period
+        return (float(self), *self._data, *settings)
 
     @cached_property
     def p_value(self) -> float:
@@ -68,7 +73,7 @@ class Correlation(float):
         second = numbers
         if distances.ndim == 2:
             index = np.triu_indices(numbers.size, k=1)
-            second = np.abs(np.subtract.outer(numbers, numbers))
+            second = differences(numbers, self._period)
         first, second = (self._standard(values, index) for values in (distances, second))
         count = None if self.is_exact else self.n_permutations
         orders = _orders(numbers.size, count, np.random.default_rng(self._seed))
