@@ -39,7 +39,7 @@ $(VENV)/.installed-peers: $(VENV)/.installed
 	touch $@
 
 reproduce: $(VENV)/.installed-peers
-	for name in tori scaling topology aligned sensitivity; do \
+	for name in tori scaling topology aligned sensitivity cells; do \
 		$(BIN)/unaligned reproduce $$name --quick --out results/$$name || exit 1; done
 
 $(VENV)/.installed-docs: $(VENV)/.installed

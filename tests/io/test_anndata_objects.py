@@ -224,7 +224,10 @@ class TestErrors:
             ({"group_by": "day", "mask_obs": np.zeros(90, bool)}, "keeps no row"),
             ({"group_by": "hour"}, "most groups would have one row"),
             ({"group_by": 3}, "must be the name of a column"),
-            ({"group_by": "day", "use_rep": 3}, "must be a name"),
+            ({"group_by": np.zeros(12)}, r"must be the name of a column.*of shape \(12,\)"),
+            ({"group_by": pd.Series(list("ab"))}, "name of a column, or several, not Series"),
+            ({"group_by": "day", "use_rep": 3}, "use_rep must be the name of a matrix, not int"),
+            ({"group_by": "day", "layer": np.eye(3)}, r"layer must be .* not ndarray of shape"),
         ],
         ids=str,
     )

@@ -235,8 +235,8 @@ def draw_courses(experiment: Cells, table: pd.DataFrame, *, subsets: bool) -> Fi
             panel.set_title(f"{METHODS[name].label}: {_spread(found[name].pearson)}", fontsize=10)
         row[0].set_ylabel(f"{course}\n$f_2$")
         figure.colorbar(shades, ax=row, label="phase" if cells.period else "day", pad=0.01)
-    what = "random gene subsets, the first draw" if subsets else "all genes"
-    figure.suptitle(f"Diffusion maps of groups of cells, {what}: correlation with time")
+    what = "random gene subsets" if subsets else "groups of cells"
+    figure.suptitle(f"Diffusion maps of {what}: correlation with time")
     return figure
 
 
@@ -252,6 +252,8 @@ def _draw_map(panel: Axes, places: FloatArray, times: FloatArray, look: dict[str
 
 def draw_stages(retrievals: Mapping[str, Retrieval]) -> Figure:
     """Return the stage of each group against that of the nearest group of another species."""
+    from matplotlib.patches import Rectangle
+
     figure, axes = figures.panels(len(retrievals), width=3.6, height=3.8)
     for panel, (label, found) in zip(axes, retrievals.items(), strict=True):
         n = len(found.stages)
@@ -262,7 +264,9 @@ def draw_stages(retrievals: Mapping[str, Retrieval]) -> Figure:
                 panel.text(
                     j, i, f"{count:.0f}", ha="center", va="center", color="w" if dark else "k"
                 )
-        panel.plot([-0.5, n - 0.5], [-0.5, n - 0.5], color=figures.COLOURS[1], linewidth=0.8)
+        for i in range(n):  # frame the right answers
+            look = {"fill": False, "edgecolor": figures.COLOURS[1], "linewidth": 1.2}
+            panel.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, **look))
         panel.set_xticks(range(n), found.stages)
         panel.set_yticks(range(n), found.stages)
         panel.set(xlabel="stage of the nearest group", ylabel="stage of the group")

@@ -52,12 +52,11 @@ class ReadOptions:
         _check.optional_int("max_bytes", self.max_bytes)
         if isinstance(self.group_by, Sequence) and not isinstance(self.group_by, str):
             object.__setattr__(self, "group_by", tuple(self.group_by))
-        if len({*self.label_columns}) < len(self.label_columns) or not all(
-            isinstance(column, str) for column in self.label_columns
-        ):
-            raise InputError(
-                f"group_by={self.group_by!r} must be the name of a column, or several."
-            )
+        if not all(isinstance(column, str) for column in self.label_columns):
+            found = _check.shape_of(self.group_by)
+            raise InputError(f"group_by must be the name of a column, or several, not {found}.")
+        if len({*self.label_columns}) < len(self.label_columns):
+            raise InputError(f"group_by={self.group_by!r} names a column twice.")
         if self.group_by is not None and self.transpose:
             raise InputError("group_by groups rows and cannot be combined with transpose=True.")
         if self.columns is not None:
@@ -78,7 +77,8 @@ class ReadOptions:
         """Check the options of AnnData, and turn lists and arrays into tuples."""
         for name in ("use_rep", "layer"):
             if not isinstance(getattr(self, name), str | None):
-                raise InputError(f"{name}={getattr(self, name)!r} must be a name.")
+                found = _check.shape_of(getattr(self, name))
+                raise InputError(f"{name} must be the name of a matrix, not {found}.")
         if self.use_rep is not None and self.layer is not None:
             raise InputError(
                 f"use_rep={self.use_rep!r} and layer={self.layer!r} are two matrices. Give one."

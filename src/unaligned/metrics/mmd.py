@@ -81,7 +81,7 @@ class MMD(DataDistance):
     """
 
     name = "mmd"
-    summary = "maximum mean discrepancy, Gaussian kernel of median width"
+    summary = "maximum mean discrepancy, Gaussian kernel: position, where features are shared"
     cost = "O(N² d) per pair, 8 N d bytes and tiles"
     same_features = True
 
