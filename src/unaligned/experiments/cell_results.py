@@ -265,7 +265,7 @@ def draw_stages(retrievals: Mapping[str, Retrieval]) -> Figure:
                     j, i, f"{count:.0f}", ha="center", va="center", color="w" if dark else "k"
                 )
         for i in range(n):  # frame the right answers
-            look = {"fill": False, "edgecolor": figures.COLOURS[1], "linewidth": 1.2}
+            look: Any = {"fill": False, "edgecolor": figures.COLOURS[1], "linewidth": 1.2}
             panel.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, **look))
         panel.set_xticks(range(n), found.stages)
         panel.set_yticks(range(n), found.stages)

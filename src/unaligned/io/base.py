@@ -77,8 +77,8 @@ class ReadOptions:
         """Check the options of AnnData, and turn lists and arrays into tuples."""
         for name in ("use_rep", "layer"):
             if not isinstance(getattr(self, name), str | None):
-                found = _check.shape_of(getattr(self, name))
-                raise InputError(f"{name} must be the name of a matrix, not {found}.")
+                other = _check.shape_of(getattr(self, name))
+                raise InputError(f"{name} must be the name of a matrix, not {other}.")
         if self.use_rep is not None and self.layer is not None:
             raise InputError(
                 f"use_rep={self.use_rep!r} and layer={self.layer!r} are two matrices. Give one."
