@@ -21,11 +21,13 @@ _LEAST_GAIN = 0.25  # of the variance, by averaging over partitions of the same 
 class Deck(NamedTuple):
     """Squared distances between the blocks of one partition, those of the first dataset first.
 
-    Both arrays have shape (C, n, n): without each of C candidates, and with all.
+    Both arrays have shape (C, n, n): without each of C candidates, and with all. `shifts` are
+    the differences of the mean signatures of both datasets, (K,) each, in the same order.
     """
 
     without: FloatArray
     whole: FloatArray
+    shifts: tuple[list[FloatArray], list[FloatArray]]
 
 
 class Changes(NamedTuple):
@@ -40,12 +42,12 @@ class Changes(NamedTuple):
 
 def deck_of(whole: Sequence[FloatArray], without: Sequence[FloatArray]) -> Deck:
     """Return the deck of signatures, a sequence over candidates of arrays (n, K)."""
-    return Deck(
-        *(
-            np.array([cdist(points, points, "sqeuclidean") for points in found])
-            for found in (without, whole)
-        )
-    )
+    squared, shifts = [], []
+    for found in (without, whole):
+        n = len(found[0]) // 2
+        squared.append(np.array([cdist(points, points, "sqeuclidean") for points in found]))
+        shifts.append([points[:n].mean(axis=0) - points[n:].mean(axis=0) for points in found])
+    return Deck(squared[0], squared[1], (shifts[0], shifts[1]))
 
 
 def corrected(squared: FloatArray) -> FloatArray:
@@ -84,7 +86,7 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
         floors.append(_statistics(_centred(whole.mean(axis=0)[None]), labels, design))
         variance += _jackknife(without - whole) / len(decks)
     values = np.array(observed)  # (decks, 2, C)
-    reduced, full = values.mean(axis=0)
+    reduced, full = _pooled(decks, known, values.mean(axis=0))
     permuted = np.concatenate(null, axis=1)
     smallest = _TINY * (1.0 + np.abs(reduced) + np.abs(full))
     spread = np.maximum(np.sqrt(np.mean(permuted**2, axis=1)), smallest)
@@ -100,6 +102,29 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     for place, own in zip(found, (change, noise, exceeds), strict=True):
         place[known] = own
     return Changes(float(roots[1].mean()), found[0], found[1], found[2], threshold)
+
+
+def _pooled(
+    decks: Sequence[Deck], known: npt.NDArray[np.bool_], mean: FloatArray
+) -> FloatArray:
+    """Return U of the signatures averaged over decks, (2, C), from `mean`, the mean of U.
+
+    Averaging over partitions of the same rows takes most of the noise between partitions out of
+    the mean signatures, and so out of their squared distance. The correction is lowered by the
+    share of that noise in it, which all candidates have in common.
+    """
+    n_decks = len(decks)
+    if n_decks == 1:
+        return mean
+    squares, between = np.zeros_like(mean), np.zeros_like(mean)
+    for kind in (0, 1):
+        for place, candidate in enumerate(np.flatnonzero(known)):
+            shifts = np.array([deck.shifts[kind][candidate] for deck in decks])
+            squares[kind, place] = np.sum(shifts.mean(axis=0) ** 2)
+            between[kind, place] = np.sum(shifts.var(axis=0, ddof=1)) * (1.0 - 1.0 / n_decks)
+    correction = squares + between - mean
+    share = np.clip(between.sum() / correction.sum(), 0.0, 1.0) if correction.any() else 0.0
+    return np.asarray(squares - (1.0 - share) * correction)
 
 
 def _statistics(matrices: FloatArray, labels: energy.Labels, design: energy.Design) -> FloatArray:
