@@ -112,21 +112,27 @@ def cifar_images(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def explain_layers(folder: Path) -> None:
-    """Print which channels and which classes make layer 3 of two networks differ."""
+    """Print which channels and which classes make layer 3 of the most unlike networks differ."""
     images, classes = cifar_images(1000)
-    sides, groups = [], {}
+    layers = {}
     with np.load(DATA / "tiny10_cifar10" / "tiny10_15seeds.npz") as stored:
-        for seed in ("seed00", "seed01"):
+        for seed in sorted({name.split("/")[0] for name in stored}):
             weights = {k.removeprefix(f"{seed}/"): stored[k] for k in stored if seed in k}
-            found = activations(images, weights)
-            n, n_channels, *_ = found.shape
-            flat = found.reshape(n, -1)
-            names = [f"{seed} {i}" for i in range(flat.shape[1])]
-            per = flat.shape[1] // n_channels
-            for c in range(n_channels):
-                groups[f"{seed} channel {c}"] = names[c * per : (c + 1) * per]
-            sides.append(ua.Dataset(flat, name=seed, feature_names=names))
-    print(f"layer 3 of {len(images)} test images: {found.shape[1:]}")
+            layers[seed] = activations(images, weights)
+    few = {seed: found[:500].reshape(500, -1) for seed, found in layers.items()}
+    apart = ua.compare(few, n_eigenvalues=150)
+    first, second = np.unravel_index(np.argmax(apart.distances), apart.distances.shape)
+    sides, groups = [], {}
+    for seed in (apart.names[first], apart.names[second]):
+        n_channels = layers[seed].shape[1]
+        flat = layers[seed].reshape(len(images), -1)
+        names = [f"{seed} {i}" for i in range(flat.shape[1])]
+        for c, own in enumerate(np.array_split(names, n_channels)):
+            groups[f"{seed} channel {c}"] = own.tolist()
+        sides.append(ua.Dataset(flat, name=seed, feature_names=names))
+    print(f"layer 3, {layers[seed].shape[1:]}, of {len(images)} test images")
+    print(f"LES of 15 networks: median {np.median(apart.distances):.2f}, largest ", end="")
+    print(f"{apart.distances[first, second]:.2f}: {sides[0].name} and {sides[1].name}", flush=True)
     by_channel = ua.explain(*sides, feature_groups=groups)
     by_class = ua.explain(*sides, by="rows", labels=(classes, classes))
     figure, axes = panels(2, width=5.4, height=5.6)

@@ -17,32 +17,38 @@ def deck(rng, shift, n=6, k=4, n_candidates=3):
     return deck_of([base] * n_candidates, without)
 
 
+def statistics(one):
+    """Return U without each candidate and with all, and S, the distance before its correction."""
+    design = Design.of(6, 6)
+    found = [
+        np.array([statistic(m, design.observed[None], design)[0] for m in matrices])
+        for matrices in one[:2]
+    ]
+    return *found, np.array([np.sum(shift**2) for shift in one.shifts[1]])
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_the_change_is_that_of_the_corrected_distance(seed):
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_the_change_is_that_of_the_root(seed, shift):
     rng = np.random.default_rng(seed)
-    one = deck(rng, 5.0)
+    one = deck(rng, shift)
     found = changes_of([one], rng)
-    design = Design.of(6, 6)
-    without, whole = (
-        np.array([statistic(m, design.observed[None], design)[0] for m in matrices])
-        for matrices in one[:2]
-    )
-    roots = np.sqrt(np.maximum(without, 0.0)), np.sqrt(whole)
-    np.testing.assert_allclose(found.change[1:], (roots[0] - roots[1])[1:])
-    assert found.change[0] == pytest.approx(-roots[1][0], rel=0.1)
-    assert found.distance == pytest.approx(roots[1].mean())
+    without, whole, plain = statistics(one)
+    roots = np.sqrt(np.maximum(plain + without - whole, 0.0)) - np.sqrt(plain)
+    np.testing.assert_allclose(found.change[1:], roots[1:])
+    assert found.distance == pytest.approx(np.sqrt(np.maximum(whole, 0.0)).mean())
+    if shift:
+        corrected = np.sqrt(np.maximum(without, 0.0)) - np.sqrt(whole)
+        np.testing.assert_allclose(found.change, corrected, rtol=0.1, atol=0.1)
 
 
-def test_changes_below_the_noise_are_ranked_by_the_squares():
+def test_equal_datasets_have_no_change():
     rng = np.random.default_rng(0)
-    one = deck(rng, 0.0)
-    design = Design.of(6, 6)
-    without, whole = (
-        np.array([statistic(m, design.observed[None], design)[0] for m in matrices])
-        for matrices in one[:2]
-    )
-    found = changes_of([one], rng)
-    assert np.ptp(found.change / (without - whole)) < 1e-12
+    base = rng.normal(size=(6, 4))
+    same = np.concatenate([base, base])
+    found = changes_of([deck_of([same], [same])], rng)
+    assert found.change == pytest.approx([0.0])
+    assert not found.exceeds_noise.any()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -15,7 +15,7 @@ from unaligned.explanation import features, rows
 from unaligned.explanation.blocks import Plan, log_spectrum, read_block
 from unaligned.spectra.pipeline import SignatureSettings
 
-QUICK = {"n_repeats": 3, "progress": False}
+QUICK = {"n_repeats": 1, "progress": False}
 
 
 def noise_in_one_feature(seed, n=320, d=6, n_latent=2):
@@ -136,8 +136,8 @@ def test_blocks_of_a_deck_are_disjoint_and_of_one_size():
     plan = Plan.of((small, large), None, 10, 0)
     assert (plan.size, plan.per_deck) == (75, 4)
     for own in plan.rows:
-        assert own.shape == (40, 75)
-        assert all(np.unique(own[part]).size == 300 for part in plan.decks(40))
+        assert own.shape == (128, 75)
+        assert all(np.unique(own[part]).size == 300 for part in plan.decks(128))
     both = Plan.of((large, large), None, 10, 0)
     assert (both.size, both.per_deck, len(both.rows[0])) == (250, 8, 40)
 

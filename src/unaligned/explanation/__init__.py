@@ -47,8 +47,8 @@ def explain(
 
     Both datasets are cut into random blocks of rows, and everything is computed on blocks, with
     the statistic U of `permutation_test`: the squared distance of mean signatures, corrected for
-    noise and size. The change is :math:`\sqrt{U_{-c}} - \sqrt{U}`, the distance without a
-    candidate minus the distance with it, and stands beside its noise.
+    noise and size. The change, the distance without a candidate minus the distance with it, is
+    that of the root of the squared distance by :math:`U_{-c} - U`, and stands beside its noise.
 
     `by="features"` leaves out columns: from the dataset or datasets that have them. The squared
     distances are updated, not computed again. More than 60 columns are first left out by groups of
@@ -79,8 +79,8 @@ def explain(
         For features: a dict of a name -> columns, by name or position; they are left out
         together, and columns in no group stay.
     n_repeats
-        Random partitions of each dataset into four blocks. Where blocks of 250 rows make more
-        than four, there are equally many in fewer partitions.
+        Each is 1000 rows of random blocks: of one partition of 1000 rows into four blocks of
+        250, or of ten partitions of 100 rows. The noise of the result is that of the data.
     block_size
         b; None takes a quarter of the smaller dataset, between 30 and 250.
     rng

@@ -22,9 +22,10 @@ from ..operators.diffusion import DiffusionOperator
 from ..operators.kernel import KERNELS
 from ..spectra.pipeline import SignatureSettings
 
-# A quarter of the smaller dataset, within limits. Larger blocks rank causes better than more of
-# them (docs/explanation.md); beyond 250 rows they take longer and rank no better.
+# A quarter of the smaller dataset, within limits: four blocks are the fewest that show noise.
+# Beyond 250 rows blocks take longer and rank causes no better.
 SMALLEST_BLOCK, LARGEST_BLOCK, FEWEST_BLOCKS = 30, 250, 4
+_REPEAT = FEWEST_BLOCKS * LARGEST_BLOCK  # rows of a repetition: many small blocks cost no more
 SHARE = 3  # K is a third of the rows of a block, as in the permutation test
 
 
@@ -54,7 +55,7 @@ class Plan:
     def of(
         datasets: tuple[Dataset, Dataset], block_size: int | None, n_repeats: int, seed: int
     ) -> Plan:
-        """Return the blocks of `n_repeats` partitions into four, or as many of fewer partitions.
+        """Return blocks of 1000 rows per repetition, in as many partitions as that takes.
 
         Both datasets have equally many blocks; a larger one is sampled.
         """
@@ -68,7 +69,7 @@ class Plan:
                 f"{FEWEST_BLOCKS * size}; {smallest.label} has {smallest.n_samples}. Give more "
                 "rows, or a smaller block_size."
             )
-        n_all = FEWEST_BLOCKS * n_repeats
+        n_all = n_repeats * max(_REPEAT // size, FEWEST_BLOCKS)
         per_deck = min(smallest.n_samples // size, n_all)
         n_decks = max(1, n_all // per_deck)
         rows = []

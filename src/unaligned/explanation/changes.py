@@ -58,15 +58,14 @@ def corrected(squared: FloatArray) -> FloatArray:
 def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     r"""Return the change of the corrected distance for every candidate, with its noise.
 
-    For each deck U is the size-corrected squared distance of `energy.statistic`, and
-    :math:`T_c = U_{-c} - U`. The change is :math:`T_c / (\sqrt{U_{-c}^+} + \sqrt{U^+})` with
-    means over decks: the difference of the two roots, also where U, an estimate, is below 0. A
-    sum of roots below twice the floor, the root of the noise of U, is replaced by that: so close
-    to 0 a root is all noise, and ranks nothing.
+    U is the size-corrected squared distance of `energy.statistic` and :math:`T_c = U_{-c} - U`,
+    of signatures averaged over decks. The change is that of the root,
+    :math:`\sqrt{S + T_c} - \sqrt{S}` with S the squared distance before the correction, which
+    is positive where U, an estimate, is not: close to 0 a root of U would be all noise.
 
     The noise of :math:`T_c` is the larger of its standard deviation over permutations of the
     blocks (what it is where nothing differs) and of the jackknife over blocks (where something
-    does), divided by the same sum.
+    does), divided by the sum of the two roots, which makes it that of the change.
 
     A candidate exceeds the noise if :math:`|T_c|` is larger than the noise times the 95 %
     quantile of the largest standardised :math:`|T_c|` of all candidates under permutations
@@ -74,7 +73,7 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     than one of them, and the mark is conservative.
     """
     known = ~np.isnan(sum(deck.without.sum(axis=(1, 2)) for deck in decks))
-    observed, null, floors, variance = [], [], [], np.zeros(int(known.sum()))
+    observed, null, variance = [], [], np.zeros(int(known.sum()))
     for deck in decks:
         without, whole = deck.without[known], deck.whole[known]
         design = energy.Design.of(*[without.shape[1] // 2] * 2)
@@ -83,48 +82,43 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
         )
         labels, _ = design.labellings(_MOST_PERMUTATIONS, rng)
         null.append(_statistics(_centred(without - whole), labels, design))
-        floors.append(_statistics(_centred(whole.mean(axis=0)[None]), labels, design))
         variance += _jackknife(without - whole) / len(decks)
     values = np.array(observed)  # (decks, 2, C)
-    reduced, full = _pooled(decks, known, values.mean(axis=0))
+    (reduced, full), plain = _pooled(decks, known, values.mean(axis=0))
     permuted = np.concatenate(null, axis=1)
     smallest = _TINY * (1.0 + np.abs(reduced) + np.abs(full))
     spread = np.maximum(np.sqrt(np.mean(permuted**2, axis=1)), smallest)
     largest = np.abs(permuted / spread[:, None]).max(axis=0)
     threshold = float(np.quantile(largest, 1.0 - SIGNIFICANCE))
     noise = np.sqrt(np.maximum(spread**2, variance) * _gain(values[:, 0] - values[:, 1], spread))
-    roots = corrected(reduced), corrected(full)
-    floor = np.sqrt(np.sqrt(np.mean(np.concatenate(floors) ** 2)))
-    sums = np.maximum(roots[0] + roots[1], 2.0 * floor)
-    change, exceeds = (reduced - full) / sums, np.abs(reduced - full) > threshold * noise
+    difference = reduced - full
+    sums = np.maximum(corrected(plain + difference) + corrected(plain), np.sqrt(_TINY))
+    change, exceeds = difference / sums, np.abs(difference) > threshold * noise
     noise = noise / sums
     found = [np.full(known.size, fill) for fill in (np.nan, np.nan, False)]
     for place, own in zip(found, (change, noise, exceeds), strict=True):
         place[known] = own
-    return Changes(float(roots[1].mean()), found[0], found[1], found[2], threshold)
+    return Changes(float(corrected(full).mean()), found[0], found[1], found[2], threshold)
 
 
 def _pooled(
     decks: Sequence[Deck], known: npt.NDArray[np.bool_], mean: FloatArray
-) -> FloatArray:
-    """Return U of the signatures averaged over decks, (2, C), from `mean`, the mean of U.
+) -> tuple[FloatArray, FloatArray]:
+    """Return U of signatures averaged over decks, (2, C), from `mean`, the mean of U, and S, (C,).
 
     Averaging over partitions of the same rows takes most of the noise between partitions out of
     the mean signatures, and so out of their squared distance. The correction is lowered by the
     share of that noise in it, which all candidates have in common.
     """
-    n_decks = len(decks)
-    if n_decks == 1:
-        return mean
     squares, between = np.zeros_like(mean), np.zeros_like(mean)
     for kind in (0, 1):
         for place, candidate in enumerate(np.flatnonzero(known)):
             shifts = np.array([deck.shifts[kind][candidate] for deck in decks])
             squares[kind, place] = np.sum(shifts.mean(axis=0) ** 2)
-            between[kind, place] = np.sum(shifts.var(axis=0, ddof=1)) * (1.0 - 1.0 / n_decks)
+            between[kind, place] = np.sum(shifts.var(axis=0))
     correction = squares + between - mean
     share = np.clip(between.sum() / correction.sum(), 0.0, 1.0) if correction.any() else 0.0
-    return np.asarray(squares - (1.0 - share) * correction)
+    return squares - (1.0 - share) * correction, squares[1]
 
 
 def _statistics(matrices: FloatArray, labels: energy.Labels, design: energy.Design) -> FloatArray:

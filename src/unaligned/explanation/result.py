@@ -42,7 +42,7 @@ class Explanation:
     change
         The distance without it minus the distance with it: negative where it makes the datasets
         differ, positive where they are alike in it. For rows both distances are those of equally
-        many rows. Near 0 it is the difference of the squared distances over twice the noise floor.
+        many rows.
     noise
         The standard error of `change`.
     exceeds_noise
