@@ -120,9 +120,22 @@ class TestFile:
         with pytest.raises(InputError, match=message):
             reproduce(Cells(data=path, **TINY), tmp_path / "out", progress=False)
 
+    def test_raw_counts_are_normalised(self, tmp_path):
+        import anndata
+
+        path = write_reprogramming(tmp_path / "a.h5ad")
+        cells = anndata.read_h5ad(path)
+        cells.X = sparse.csr_matrix(np.round(100 * cells.X.toarray()))
+        cells.write_h5ad(path)
+        for values in read_course("a", path, 25, 0).groups.values():
+            totals = np.expm1(values.toarray()).sum(axis=1)
+            np.testing.assert_allclose(totals, totals[0])
+
     def test_missing_column_and_file_raise(self, tmp_path):
         import anndata
 
+        with pytest.raises(InputError, match=r"data='a.csv' must be an AnnData file"):
+            reproduce(Cells(data="a.csv"), tmp_path / "out", progress=False)
         anndata.AnnData(np.eye(4)).write_h5ad(tmp_path / "a.h5ad")
         with pytest.raises(FileError, match=r"a.h5ad.*'day' is not a column of obs"):
             reproduce(Cells(data=str(tmp_path / "a.h5ad")), tmp_path / "out", progress=False)

@@ -16,11 +16,13 @@ from scipy import sparse
 import unaligned as ua
 
 from ..errors import FileError, InputError
+from ..io.anndata import looks_like_counts
 
 CYTOTREE = "CytoTree"
 SPECIES = {"P. berghei": "pb", "P. falciparum": "pf", "P. knowlesi": "pk"}
 DAYS = ("D0", "D2", "D4", "D6", "D8", "D10")
 N_BINS = 9  # of the phase of each species
+_STEPS = ("normalize_total", "log1p")  # of raw counts
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def _malaria(code: str) -> TimeCourse:
     stored = _stored(f"malaria_cell_atlas/{code}10xIDC.npz")
     parts = stored["data"].astype(np.float64), stored["indices"].astype(int), stored["indptr"]
     counts = sparse.csr_array(parts, shape=tuple(stored["shape"]))
-    values = ua.Dataset(counts, preprocess=("normalize_total", "log1p")).prepared()
+    values = ua.Dataset(counts, preprocess=_STEPS).prepared()
     phases = stored["clock_pseudotime"].astype(np.float64)
     bins = np.argsort(np.argsort(phases, kind="stable")) * N_BINS // phases.size
     groups, times, stages = {}, {}, {}
@@ -126,7 +128,9 @@ def _malaria(code: str) -> TimeCourse:
 @lru_cache(maxsize=1)
 def _labelled(path: str) -> dict[str, ua.Dataset]:
     """Return the groups of an AnnData file by `obs["day"]`, named by their day."""
-    found = ua.load_all(path, group_by="day", lazy=False)
+    if not path.endswith((".h5ad", ".zarr")):
+        raise InputError(f"data={path!r} must be an AnnData file, .h5ad or .zarr.")
+    found = ua.load_all(path, group_by="day", lazy=False, preprocess=_STEPS)
     named = {str(dataset.metadata["day"]): dataset for dataset in found.values()}
     wrong = [name for name, d in named.items() if isinstance(d.metadata["day"], str)]
     if wrong:
@@ -143,9 +147,12 @@ def _labelled(path: str) -> dict[str, ua.Dataset]:
 
 
 def _of_file(path: str) -> TimeCourse:
+    """Return the course of a file, whose values are normalised if they are raw counts."""
     named = _labelled(path)
     times = {name: float(dataset.metadata["day"]) for name, dataset in named.items()}
-    return TimeCourse({name: dataset.values for name, dataset in named.items()}, times)
+    are_counts = all(looks_like_counts(dataset.values) for dataset in named.values())
+    groups = {name: d.prepared() if are_counts else d.values for name, d in named.items()}
+    return TimeCourse(groups, times)
 
 
 def _most_variable(groups: Mapping[str, Any], n: int) -> Any:

@@ -62,9 +62,18 @@ def _object_column(table: str, frame: Any, name: str) -> npt.NDArray[Any]:
 
 
 def warn_of_counts(values: Any, key: str) -> None:
-    """Warn if a matrix of cells looks like raw counts: whole numbers, large sums of rows."""
-    if key != "X" and not key.startswith("layers/"):
-        return
+    """Warn if a matrix of cells looks like raw counts."""
+    if (key == "X" or key.startswith("layers/")) and looks_like_counts(values):
+        warn(
+            f"{key} looks like raw counts (whole numbers, large sums of cells): a few large "
+            "cells dominate distances. Pass preprocess=['normalize_total', 'log1p', 'pca:50'], "
+            "or use_rep='X_pca' for an embedding.",
+            DataWarning,
+        )
+
+
+def looks_like_counts(values: Any) -> bool:
+    """Return whether the first rows are whole numbers with large and unequal sums."""
     n_rows = min(_ROWS_LOOKED_AT, values.shape[0])
     if isinstance(values, RowSource):
         some = values.take(np.arange(n_rows))
@@ -72,15 +81,9 @@ def warn_of_counts(values: Any, key: str) -> None:
         some = values[:n_rows]
         some = some.toarray() if sparse.issparse(some) else np.asarray(some)
     if some.dtype.kind == "f" and not np.array_equal(some, np.floor(some)):
-        return
+        return False
     sizes = some.sum(axis=1, dtype=np.float64)
-    if some.min() >= 0 and np.median(sizes) > _LIBRARY_SIZE and np.ptp(sizes) > 0:
-        warn(
-            f"{key} looks like raw counts (whole numbers, large sums of cells): a few large "
-            "cells dominate distances. Pass preprocess=['normalize_total', 'log1p', 'pca:50'], "
-            "or use_rep='X_pca' for an embedding.",
-            DataWarning,
-        )
+    return bool(some.min() >= 0 and np.median(sizes) > _LIBRARY_SIZE and np.ptp(sizes) > 0)
 
 
 def rows_kept(
