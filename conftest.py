@@ -16,7 +16,12 @@ _DOCTESTS = {
     "ripser": [f"metrics/{name}" for name in _TOPOLOGY],
     "ot": ["metrics/wasserstein", "metrics/gromov_wasserstein"],
     "robust_laplacian": ["spectra/laplacian"],
-    "torch": ["torch", *(f"integrations/torch/{name}" for name in _TORCH)],
+    "torch": [
+        "torch",
+        "experiments/embedders",
+        "experiments/training",
+        *(f"integrations/torch/{name}" for name in _TORCH),
+    ],
 }
 
 collect_ignore = [

@@ -10,6 +10,7 @@ import pytest
 import unaligned as ua
 from synthetic_tasks import SMALL, small_tasks, synthetic_benchmark
 from unaligned.errors import FileError, InputError
+from unaligned.experiments import difficulty_figures
 from unaligned.experiments.base import Task
 from unaligned.experiments.difficulty import (
     PAPER,
@@ -87,7 +88,8 @@ def test_dissimilarities_are_those_of_compare():
             assert row[how] == pytest.approx(expected[row["pair"]], abs=1e-6)
 
 
-def test_run_writes_tables_figures_and_verdicts(tmp_path):
+def test_run_writes_tables_figures_and_verdicts(tmp_path, monkeypatch):
+    monkeypatch.setattr(difficulty_figures, "_SHOWN", 6)  # scaling takes seconds
     report = reproduce(small_tasks(n_trials=2), tmp_path, only=["les", "imd"], progress=False)
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"tasks.png", "tasks-correlations.csv", "RESULTS.md"}

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABELS = {"fc100": "FC100", "cifar-fs": "CIFAR-FS", "omniglot": "Omniglot"}
+EMBEDDERS = {
+    "resnet20": "ResNet-20 trained on CIFAR-10, whose ten classes are the seen ones",
+    "conv4": "a Conv-4 trained here on the training classes of each benchmark",
+    "resnet12": "a ResNet-12 trained here on the training classes of each benchmark",
+}
 _COLUMNS = [(name, shot) for name in ("fc100", "cifar-fs") for shot in (1, 5, 10)]
 # Tables [table:meta-mean], [table:supp:corr-min-metalearn] and [table:supp:corr-max-metalearn].
 _PAPER = """

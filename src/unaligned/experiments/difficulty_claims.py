@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..embedding import AGGREGATORS
 from .base import Claim, markdown_table
 from .difficulty import (
+    EMBEDDERS,
     LABELS,
     PAPER,
     cells,
@@ -249,7 +250,11 @@ def _threshold_claims(found: _Found) -> list[Claim]:
 def notes(experiment: Tasks, table: pd.DataFrame) -> list[str]:
     """Return the paper's tables beside ours, cell by cell, and the tables of other questions."""
     found = _Found(experiment, table)
-    paragraphs = []
+    few, all_images = experiment.transport_per_class, experiment.per_class
+    setting = f"The embedder is {EMBEDDERS[experiment.embedder]}; the paper's is a ResNet-12 per "
+    setting += f"benchmark and shot. Tasks have {all_images} images of each class, the paper's "
+    setting += f"600; for OT and GW {few}."
+    paragraphs = [setting]
     for how in AGGREGATORS:
         title = f"Pearson's r of accuracy and dissimilarity, **{how}** over the references, "
         title += f"{experiment.n_trials} trials; the paper's value in brackets:"

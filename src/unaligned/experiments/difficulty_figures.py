@@ -74,5 +74,6 @@ def planes(experiment: Tasks) -> Figure:
         panel.set_title(title, fontsize=10)
         panel.set(xticks=[], yticks=[])
         panel.legend(fontsize=7, markerscale=1.5, loc="best")
-    figure.suptitle(f"Embeddings of tasks of {LABELS[experiment.benchmarks[0]]}")
+    name = LABELS[experiment.benchmarks[0]]
+    figure.suptitle(f"Embeddings of tasks of {name}, {experiment.embedder} (Appendix D)")
     return figure
