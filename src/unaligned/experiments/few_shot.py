@@ -29,7 +29,7 @@ _CIFAR10 = (
     *("dog", "frog", "horse", "ship", "truck"),
 )
 _RESNET20 = "resnet_cifar10/resnet20-12fca82f.th"
-_OMNIGLOT: dict[str, Any] = {"n_episodes": 1_500, "n_way": 20, "n_support": 5, "n_query": 5}
+_OMNIGLOT: dict[str, Any] = {"n_episodes": 500, "n_way": 20, "n_support": 3, "n_query": 3}
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class Tasks(Experiment):
         "benchmarks": ("fc100", "cifar-fs"),
         "per_class": 200,
         "n_eigenvalues": 300,
-        "transport_per_class": 50,
+        "transport_per_class": 25,
         "rounds": 50,
         "n_test_tasks": 200,
         "timed_pairs": 1,
