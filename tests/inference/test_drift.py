@@ -13,6 +13,7 @@ from unaligned.errors import (
     DataWarning,
     DegenerateDataError,
     FileError,
+    IndefiniteWarning,
     InputError,
     InputTypeError,
     MissingDataWarning,
@@ -380,6 +381,15 @@ def test_a_constant_column_that_moves_is_seen():
     assert not monitor.read(batch).is_drift
     batch[:, 1] = 5.0001
     assert list(monitor.read(batch).moved) == ["column 1"]
+
+
+def test_a_warning_of_all_blocks_is_issued_once():
+    with pytest.warns(IndefiniteWarning, match="blocks of dataset 'reference'") as issued:
+        monitor = ua.DriftMonitor(normal(300), alpha=0.05, metric="cosine")
+    assert len(issued) == 1
+    with pytest.warns(IndefiniteWarning, match="blocks of dataset 'batch 1'") as issued:
+        monitor.check(normal(200, 1))
+    assert len(issued) == 1
 
 
 def test_sparse_rows():

@@ -24,6 +24,7 @@ from ..errors import (
     NotApplicableError,
     OptionError,
     counted,
+    merged,
     warn,
 )
 from ..inputs import DataLike, as_dataset, data_options, own_name, warn_about_spreads
@@ -106,6 +107,7 @@ class DriftMonitor:
 
     history: list[DriftCheck]
 
+    @merged()
     def __init__(
         self,
         reference: DataLike,
@@ -167,6 +169,7 @@ class DriftMonitor:
     def _engine(self) -> AbstractContextManager[Engine]:
         return resolve_engine(None, -1 if self._n_jobs is None else self._n_jobs, False)
 
+    @merged()
     def fit(self, reference: DataLike) -> Self:
         """Take another reference of data, with the same settings and an empty history."""
         if not self._baseline.n_rows:
@@ -218,6 +221,7 @@ class DriftMonitor:
         self.history.append(found)
         return found
 
+    @merged()
     def read(self, batch: DataLike, *, name: str | None = None, number: int = 1) -> DriftCheck:
         """Return whether a batch has drifted, as the check of this number; the history stays."""
         settings, baseline = self._settings, self._baseline
