@@ -36,6 +36,9 @@ def write_files(folder):
     table = np.column_stack([days, values.round(5)])
     np.savetxt(folder / "table.csv", table, delimiter=",", header="day,x,y,z", comments="")
     _write_h5ad(folder / "cells.h5ad", days, values)
+    _write_timecourse(folder, rng)
+    for number in (1, 2, 3):
+        np.save(folder / f"task{number}.npy", rng.normal(size=(80, 4)))
     halves = np.column_stack([np.arange(300) % 2, rng.normal(size=(300, 3)).round(5)])
     np.savetxt(folder / "halves.csv", halves, delimiter=",", header="half,x,y,z", comments="")
     _write_donors(folder, rng)
@@ -56,6 +59,23 @@ def _write_donors(folder, rng):
         (folder / f"{condition}.csv").write_text(text + "\n")
     both = [f"{name},{line}" for name, own in lines.items() for line in own]
     (folder / "donors.csv").write_text("\n".join(["condition,donor,x,y,z", *both]) + "\n")
+
+
+def _write_timecourse(folder, rng):
+    """Write counts of eight donors over four days as AnnData stores them, and names of genes."""
+    (folder / "genes.txt").write_text("CD4\nCD8\n")
+    try:
+        import h5py
+    except ImportError:
+        return
+    counts = rng.poisson(5.0, size=(480, 3)).astype(float)
+    rows = np.arange(480)
+    with h5py.File(folder / "timecourse.h5ad", "w") as file:
+        file["X"] = file["layers/counts"] = counts
+        file["obsm/X_pca"] = rng.normal(size=(480, 2))
+        file["var/_index"] = ["CD4", "CD8", "CD19"]
+        file["obs/day"] = file["obs/sample"] = rows // 120
+        file["obs/condition"], file["obs/donor"] = rows % 2, [f"donor {row % 8}" for row in rows]
 
 
 def _write_h5ad(path, days, values):

@@ -13,7 +13,7 @@ import pytest
 from synthetic_tasks import small_tasks
 from unaligned import figures
 from unaligned.errors import FileError, InputError
-from unaligned.experiments import EXPERIMENTS, find
+from unaligned.experiments import find
 from unaligned.experiments.aligned import Aligned
 from unaligned.experiments.reproduction import choose, reproduce
 from unaligned.experiments.scaling import Scaling
@@ -225,9 +225,7 @@ def test_missing_columns_raise(monkeypatch, tmp_path):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in EXPERIMENTS if n != "cells"]
-)  # test_cells.py has its own
+@pytest.mark.parametrize("name", SMALL)  # those of cells and layers have tests of their own
 def test_tasks_measure_all_their_pairs(name):
     experiment = SMALL[name]
     for stage in experiment.tasks(experiment.methods):

@@ -129,6 +129,7 @@ def test_rotated_copy_has_distance_zero_without_warning(seed, off):
     assert found == pytest.approx(0.0, abs=1e-14 * max(1.0, off))
 
 
+@pytest.mark.filterwarnings("ignore:.*look like a distance matrix")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_points_and_distances_with_equal_values_differ(seed):
     x = np.random.default_rng(seed).normal(size=(20, 2))

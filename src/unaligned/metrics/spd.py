@@ -219,7 +219,7 @@ class SpectralGW(AlignedDistance):
         """Return eigenvalues, clipped at 0, and eigenvectors."""
         eigenvalues, U = eigh(W)
         if not definite:
-            warn_if_indefinite(negative_mass(eigenvalues), label)
+            warn_if_indefinite(negative_mass(eigenvalues), label, metric=self.kernel.metric)
         return np.maximum(eigenvalues, 0.0), U
 
     def arrays(self, content: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, ...]:

@@ -188,7 +188,8 @@ def _log_spectrum(name: str, matrix: npt.ArrayLike) -> FloatArray:
 
 def _sorted_spectrum(name: str, values: npt.ArrayLike) -> FloatArray:
     array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
+    is_signature = hasattr(values, "eigenvalues")  # whose array are logarithms
+    if is_signature or array.dtype.kind not in "biuf":
         raise InputTypeError(
             f"{name} must hold real numbers, not {_check.shape_of(values)} (dtype {array.dtype}). "
             "For a Signature pass its .eigenvalues."
