@@ -82,11 +82,36 @@ def test_isolated_rows_have_their_own_eigenvalues(truths):
 def test_error_falls_with_tol(truths):
     points = decaying(np.random.default_rng(0))
     rough, fine = (
-        solved(points, 1, tol, max_landmarks=most) for tol, most in ((1.0, 300), (0.003, 900))
+        solved(points, 1, tol, max_landmarks=most, refine=False) for tol, most in ((1.0, 300), (0.003, 900))
     )
     assert fine.total_log_error(GAMMA) < 0.5 * rough.total_log_error(GAMMA)
     error = np.linalg.norm(np.log(fine.eigenvalues) - truths["1/i"])
     assert error <= fine.total_log_error(GAMMA)
+
+
+@pytest.mark.parametrize(("tol", "seed"), [(0.01, 0), (0.01, 1), (1e-4, 0), (1e-6, 2)])
+def test_exact_products_reach_any_tol(tol, seed, truths):
+    found = solved(decaying(np.random.default_rng(0)), seed, tol, max_landmarks=300)
+    assert found.stats["converged"]
+    assert found.bound_kind in ("certified", "probabilistic")
+    assert found.stats["columns"] <= 5 * found.stats["functions"]
+    error = np.linalg.norm(np.log(found.eigenvalues) - truths["1/i"])
+    assert error <= found.total_log_error(GAMMA) <= tol
+
+
+def test_exact_products_of_rows_read_by_blocks(monkeypatch):
+    points = decaying(np.random.default_rng(0), n=600)
+    options = {"n_eigenvalues": 20, "bandwidth": "mean", "tol": 1e-3}
+    wanted = ua.signature(points, **options | {"solver": "exact"})
+    monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
+    options["solver"] = Sampled(max_landmarks=100)
+    found = ua.signature(points, **options)
+    assert found.stats["storage"] == "streamed"
+    assert found.stats["columns"] <= 5 * found.stats["functions"]
+    assert np.linalg.norm(found.values - wanted.values) <= found.total_error_bound <= 1e-3
+    monkeypatch.setattr(defaults, "PRODUCT_ROWS", 10)
+    with pytest.warns(AccuracyWarning, match="Raise tol or max_landmarks"):
+        ua.signature(points, **options)
 
 
 def test_all_rows_as_landmarks_are_exact():
@@ -100,7 +125,7 @@ def test_all_rows_as_landmarks_are_exact():
 def test_missed_tolerance_warns_with_remedy():
     points = decaying(np.random.default_rng(0))
     with pytest.warns(AccuracyWarning, match=r"above tol=1e-06. Raise tol or max_landmarks"):
-        Sampled(max_landmarks=200).solve(
+        Sampled(max_landmarks=200, refine=False).solve(
             operator_of(points), K, Accuracy(GAMMA, 1e-6), np.random.default_rng(0)
         )
 

@@ -160,7 +160,7 @@ def test_heavy_tail_falls_back_to_krylov_before_any_pass(always, monkeypatch):
 def test_heavy_tail_of_many_rows_is_sampled_and_warns(always, monkeypatch):
     monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
-    monkeypatch.setattr(auto, "MOST_ROWS", 1000)
+    monkeypatch.setattr(defaults, "PRODUCT_ROWS", 1000)
     monkeypatch.setattr(sampled, "MOST_LANDMARKS", 600)
     with pytest.warns(AccuracyWarning, match=r"solver='sampled' .* above tol=0.0001"):
         found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0)

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from numpy.random import Generator
 
-from .. import _check
+from .. import _check, defaults
 from .._format import amount, duration
 from ..defaults import SAMPLED_TOL, SMALL_ROWS
 from ..engine.memory import available_memory
@@ -28,8 +28,6 @@ SOLVERS = {
     "sampled": "Sampled",
 }
 
-# Rows: products with an affinity that is not in memory take minutes up to here, O(N²) beyond.
-MOST_ROWS = 100_000
 # Operations up to which `tol=None` means 1e-4: about a minute on two cores.
 AFFORDABLE = 2.5e12
 RATE = 4.3e10  # operations per second of two cores
@@ -96,7 +94,7 @@ class Auto(EigenSolver):
                 from .sampled import Sampled
 
                 announce("sampled", n, k, sampled_price(n, k))
-                found = Sampled().attempt(operator, k, accuracy, rng)
+                found = Sampled(refine=False).attempt(operator, k, accuracy, rng)
                 if found.stats["converged"]:
                     return _explained(found, "three rounds of sampled rows are cheapest")
         announce(choice.solver, n, k, choice.price)
@@ -128,7 +126,7 @@ def _solve_streamed(
 
         announce("sampled", n, k, sampled_price(n, k))
         wanted = replace(accuracy, tol=max(accuracy.tol, SAMPLED_TOL))
-        found = Sampled().attempt(operator, k, wanted, rng)
+        found = Sampled(refine=False).attempt(operator, k, wanted, rng)
         warn_if_missed(found, accuracy)
         return _explained(found, why)
     from .krylov import Krylov
@@ -247,7 +245,7 @@ def streamed_fallback(n: int, n_features: int, k: int, tol: float) -> str:
     >>> streamed_fallback(60_000, 50, 200, 1e-4), streamed_fallback(200_000, 50, 200, 1e-4)
     ('krylov', 'sampled')
     """
-    fits_memory = n <= MOST_ROWS and 4 * 8 * n * n_features <= available_memory()
+    fits_memory = n <= defaults.PRODUCT_ROWS and 4 * 8 * n * n_features <= available_memory()
     cheaper = sampled_pays(n, k, tol, krylov_price(n, k, tiled=True))
     return "krylov" if fits_memory and not cheaper else "sampled"
 

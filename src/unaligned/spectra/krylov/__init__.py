@@ -85,17 +85,29 @@ class Krylov(EigenSolver):
 
     @own_threads()
     def attempt(
-        self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
+        self,
+        operator: PSDOperator,
+        n_eigenvalues: int,
+        accuracy: Accuracy,
+        rng: Generator,
+        *,
+        start: FloatArray | None = None,
     ) -> Spectrum:
-        """Solve without a warning where `stats["converged"]` is False."""
+        """Solve without a warning where `stats["converged"]` is False.
+
+        `start` is the first block, (N, b), in place of `block_size` random columns; the bounds
+        hold for any.
+        """
         n, k = operator.n_samples, min(n_eigenvalues, operator.n_samples)
-        width = min(n, self.block_size or default_block_size(k))
+        width = self.block_size or default_block_size(k) if start is None else start.shape[1]
+        width = min(n, width)
         limit = min(n, self.max_columns or default_columns(k))
         # Pages of the buffer that are never written cost nothing.
         capacity = min(n, limit + width + PROBE_WIDTH * PROBE_STEPS)
-        basis = BlockLanczos(operator, np.empty((n, capacity), order="F"), width, rng)
+        buffer = np.empty((n, capacity), order="F")
+        basis = BlockLanczos(operator, buffer, width, rng, start=start)
         test = StoppingTest(basis, k, accuracy, rng)
-        check_at = max(2 * width, k // 2)
+        check_at = max(2 * width, k // 2) if start is None else width
         shown = min(5 * k, limit) if n >= SHOWN_ROWS else 1  # isotropic noise takes 5 K columns
         with subtask("columns of krylov", shown) as advance:
             while True:

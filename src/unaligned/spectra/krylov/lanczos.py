@@ -30,7 +30,7 @@ class BlockLanczos:
     block below rounding are replaced by random ones, so low rank, multiplicities beyond the block
     size and invariant subspaces are no special cases.
 
-    With `deflated`, the process uses the free part of the buffer of that process and runs on
+    The first block is `start`, or Gaussian. With `deflated`, the process uses the free part of the buffer of that process and runs on
     :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of what its basis spans.
 
     A step with m columns costs one product with W and 4 N m b operations, b being the block
@@ -43,6 +43,8 @@ class BlockLanczos:
         buffer: FloatArray,
         width: int,
         rng: Generator,
+        *,
+        start: FloatArray | None = None,
         deflated: BlockLanczos | None = None,
     ) -> None:
         self.operator, self.buffer, self.rng = operator, buffer, rng
@@ -55,7 +57,8 @@ class BlockLanczos:
         self.couplings: list[FloatArray] = []
         self._scale = 0.0
         self._product = np.empty((operator.n_samples, 0))
-        self._next, self.start = self._orthonormal(self._gaussian(width), 0.0)
+        first_block = self._gaussian(width) if start is None else start
+        self._next, self.start = self._orthonormal(first_block, 0.0)
 
     @property
     def exhausted(self) -> bool:
@@ -195,7 +198,7 @@ def complement_norm(
     known on which side of `goal` (if any) the eigenvalue lies. The columns use the free part of
     the buffer. Returns lower and upper bound, without rounding, and the number of columns.
     """
-    probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, lanczos)
+    probe = BlockLanczos(lanczos.operator, lanczos.buffer, PROBE_WIDTH, rng, deflated=lanczos)
     # The χ² quantile; importing scipy.stats for it takes half a second. A solve makes a few
     # probes, so all of them together fail with a probability below 1e-5.
     least = 2.0 * float(gammaincinv(probe.start.shape[1] / 2, 1e-6))

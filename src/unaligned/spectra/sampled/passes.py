@@ -166,12 +166,10 @@ def sampled_products(points: FloatArray, start: int, design: Design) -> Products
     return found
 
 
-def sampled_features(design: Design, positions: IndexArray) -> tuple[FloatArray, FloatArray]:
-    """Return the functions at the isolated and sampled rows, (t + s, m), and d̂ and ĝ there.
-
-    `positions` are those of these rows, (t + s,).
-    """
-    points = design.kernel.points[design.n_uniform :]
+def functions_at(
+    design: Design, points: FloatArray, positions: IndexArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the functions at rows with these positions, (b, m), and d̂ and ĝ there, (2, b)."""
     n, parts, sums = design.coefficients.shape[0], [], []
     landmarks = design.kernel.of(design.kernel.points[:n])
     for places, rows in _tiles(points, 0, landmarks):
