@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextlib import contextmanager, suppress
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,7 +41,7 @@ class Workers:
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = thread_count() if n_threads is None else n_threads
-        self._pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
+        self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
     def __enter__(self) -> Workers:
         return self
@@ -50,13 +51,37 @@ class Workers:
             self._pool.shutdown(cancel_futures=kind is not None)
 
     def each(self, items: Iterable[Item], task: Callable[[Item], Result]) -> list[Result]:
-        """Return the results of `task(item)`, in order."""
+        """Return the results of `task(item)`, in order; this thread takes its share of them."""
         check_stop()
-        results = []
-        for result in map(task, items) if self._pool is None else self._pool.map(task, items):
-            results.append(result)
-            check_stop()
-        return results
+        if self._pool is None:
+            results = []
+            for result in map(task, items):
+                results.append(result)
+                check_stop()
+            return results
+        jobs, waiting = list(items), deque[int]()
+        waiting.extend(range(len(jobs)))  # handing them out is cheaper than a future for each
+        found: dict[int, Result] = {}
+
+        def work(check: Callable[[], None]) -> None:
+            context = Context()  # an empty one on all threads: products inside are not shared
+            try:
+                while (place := _popped(waiting)) is not None:
+                    found[place] = context.run(task, jobs[place])
+                    check()
+            except BaseException:
+                waiting.clear()
+                raise
+
+        helpers = [
+            self._pool.submit(work, lambda: None)
+            for _ in range(min(self.n_threads, len(jobs)) - 1)
+        ]
+        work(check_stop)
+        for helper in helpers:
+            if not helper.cancel():  # one that has not begun is not needed
+                helper.result()
+        return [found[place] for place in range(len(jobs))]
 
     def over_rows(
         self, n_rows: int, task: Callable[[slice], Result], per_thread: int = 4
@@ -80,6 +105,13 @@ class Workers:
         parts = self.over_rows(a.shape[0], lambda rows: a[rows].T @ b[rows], 2)
         total: FloatArray = np.sum(parts, axis=0)
         return total
+
+
+def _popped(places: deque[int]) -> int | None:
+    """Return the first of these, or None if there are none left."""
+    with suppress(IndexError):
+        return places.popleft()
+    return None
 
 
 @contextmanager
