@@ -1,6 +1,7 @@
 """One Ctrl-C ends the work soon, says how much is done, and leaves no partial files."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,7 +61,8 @@ def test_ctrl_c_stops_a_comparison_with_a_clear_message(where, n_jobs, delay, tm
                 os.killpg(running.pid, signal.SIGKILL)  # with its workers, which hold the pipes
     assert running.returncode != 0
     last = errors.strip().splitlines()[-1]
-    assert last == "KeyboardInterrupt: Stopped by Ctrl-C while describing: 0 of 6 datasets done."
+    stopped = r"KeyboardInterrupt: Stopped by Ctrl-C while describing: [0-5] of 6 datasets done\."
+    assert re.fullmatch(stopped, last)  # none, unless the machine is very busy
     assert "Exception in" not in errors
     assert not list(tmp_path.iterdir())
 

@@ -82,7 +82,8 @@ def test_isolated_rows_have_their_own_eigenvalues(truths):
 def test_error_falls_with_tol(truths):
     points = decaying(np.random.default_rng(0))
     rough, fine = (
-        solved(points, 1, tol, max_landmarks=most, refine=False) for tol, most in ((1.0, 300), (0.003, 900))
+        solved(points, 1, tol, max_landmarks=most, refine=False)
+        for tol, most in ((1.0, 300), (0.003, 900))
     )
     assert fine.total_log_error(GAMMA) < 0.5 * rough.total_log_error(GAMMA)
     error = np.linalg.norm(np.log(fine.eigenvalues) - truths["1/i"])
