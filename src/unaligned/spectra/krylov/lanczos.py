@@ -30,8 +30,9 @@ class BlockLanczos:
     block below rounding are replaced by random ones, so low rank, multiplicities beyond the block
     size and invariant subspaces are no special cases.
 
-    The first block is `start`, or Gaussian. With `deflated`, the process uses the free part of the buffer of that process and runs on
-    :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of what its basis spans.
+    The first block is `start`, or Gaussian. With `deflated`, the process uses the free part of the
+    buffer of that process and runs on :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of
+    what its basis spans.
 
     A step with m columns costs one product with W and 4 N m b operations, b being the block
     size `width`; 8 N m bytes. The buffer, (N, capacity), is column-major.

@@ -61,8 +61,8 @@ class Sampled(EigenSolver):
 
     Sampling reaches errors of about 0.02. Below, after one round, and where three rounds miss
     `tol`, exact products follow: `Krylov` with the functions on all rows as its first block takes
-    two to five of them, where it takes thirty from random columns, and gives its bound, `certified`
-    or `probabilistic`. O(N² (d + m)) time for each product, 48 N m bytes.
+    two to five of them, where it takes thirty from random columns, and gives its bound,
+    `certified` or `probabilistic`. O(N² (d + m)) time for each product, 48 N m bytes.
 
     Parameters
     ----------
