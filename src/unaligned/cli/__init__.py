@@ -24,5 +24,5 @@ for _command in (
     "export",
 ):
     import_module(f".{_command}", __name__)
-for _command in ("cache", "distances", "reproduce", "demo"):
+for _command in ("cache", "distances", "reproduce", "benchmark", "demo"):
     import_module(f".{_command}", __name__)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -12,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._check import FloatArray
+from ...errors import InputError
 from ...io.archive import read_archive, write_archive
 from .scores import SCORES
 
@@ -131,5 +134,18 @@ def load_jobs(*others: str) -> dict[str, Job]:
     for module in MODULES:
         import_module(f".{module}", __package__)
     for module in others:
-        import_module(module)
+        import_own(module)
     return JOBS
+
+
+def import_own(module: str) -> Any:
+    """Return a module of the user, from this folder or installed."""
+    if os.getcwd() not in sys.path:  # as `python -m` has it
+        sys.path.insert(0, os.getcwd())
+    try:
+        return import_module(module)
+    except (ImportError, ValueError) as error:
+        raise InputError(
+            f"module {module!r} cannot be imported: {error}. It must be in this folder, or "
+            "installed."
+        ) from error

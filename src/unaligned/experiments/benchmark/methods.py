@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import unaligned as ua
@@ -15,6 +12,7 @@ from ... import _check
 from ..._check import FloatArray
 from ...errors import InputError, NotApplicableError
 from ...metrics.registry import ALIASES, DISTANCES
+from .jobs import import_own
 
 _FEWEST_ROWS = 120  # four blocks of 30, for distances that are corrected by blocks
 
@@ -37,12 +35,15 @@ class Method:
         distance: Any = self.distance if ":" not in self.distance else own(self.distance)
         settings = {"distance": distance, "n_jobs": 1, "progress": False, **self.options}
         if not self.corrected:
-            return ua.compare(datasets, **settings).distances
+            plain: ua.Comparison = ua.compare(datasets, **settings)
+            return plain.distances
         smallest = min(map(len, datasets.values()))
         if smallest < _FEWEST_ROWS:
             reason = f"it needs {_FEWEST_ROWS} rows, and a dataset has {smallest}"
             raise NotApplicableError(reason)
-        return ua.compare(datasets, inference=True, **settings).inference.corrected
+        tested: ua.Comparison = ua.compare(datasets, inference=True, **settings)
+        assert tested.inference is not None
+        return tested.inference.corrected
 
 
 # What may close a gap between LES and another distance: γ, K, σ, outliers, noise and size.
@@ -64,17 +65,12 @@ SETTINGS = (
 def own(text: str) -> Any:
     """Return the distance that `module:attribute` names: a class, an object or a function."""
     module, _, attribute = text.partition(":")
-    if os.getcwd() not in sys.path:  # as `python -m` has it
-        sys.path.insert(0, os.getcwd())
+    found = import_own(module)
     try:
-        found = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(
-            f"distance={text!r} cannot be imported: {error}. Write module:Name, the module in "
-            "this folder or installed."
-        ) from error
+    except AttributeError as error:
+        raise InputError(f"distance={text!r}: {error}. Write module:Name.") from error
     if not callable(found) and not hasattr(found, "compare"):
         raise InputError(
             f"distance={text!r} is {_check.shape_of(found)}; it must be a Distance or a function "

@@ -149,14 +149,17 @@ def run(
         for sizes in SIZES
         for method in methods
     ]
-    todo = [cell for cell in wanted if not file.is_done(cell, settings.limit)]
-    problems = _prepare(todo, folder, settings, modules, progress)
     known = {job.name: job for job in jobs}
-    slow = {c.key[:3] for c in file.cells.values() if c.status == "over limit"}
+    slow = {
+        cell.key[:3]
+        for cell in file.cells.values()
+        if cell.status == "over limit" and cell.limit >= settings.limit
+    }
+    problems: dict[tuple[str, int], tuple[str, str]] = {}
 
     def finish(cell: Cell) -> None:
         method, job = by_name[cell.method], known[cell.job]
-        if cell.key[:3] in slow and cell.seed > 0:
+        if cell.key[:3] in slow:
             cell = _ended(cell, "over limit", "at another seed")
         elif (cell.job, cell.seed) in problems:
             cell = _ended(cell, *problems[cell.job, cell.seed])
@@ -170,8 +173,12 @@ def run(
             slow.add(cell.key[:3])
         file.add(cell)
 
-    jobs_at_once = engine.available_cores() if n_jobs is None else n_jobs
-    engine.run(finish, todo, n_jobs=jobs_at_once, progress=progress, description="benchmark")
+    at_once = engine.available_cores() if n_jobs is None else n_jobs
+    for seed in range(n_seeds):
+        todo = [c for c in wanted if c.seed == seed and not file.is_done(c, settings.limit)]
+        problems |= _prepare(todo, folder, settings, modules, progress)
+        label = f"seed {seed + 1} of {n_seeds}"
+        engine.run(finish, todo, n_jobs=at_once, progress=progress, description=label)
     return [file.cells[cell.key] for cell in wanted]
 
 
@@ -210,7 +217,7 @@ def _prepare(
             problems[item] = known.get(outcome.status, "failed"), detail
 
     needed = list(dict.fromkeys((cell.job, cell.seed) for cell in todo))
-    engine.run(make, needed, n_jobs=1, progress=progress, description="data of the jobs")
+    engine.run(make, needed, n_jobs=1, progress=progress, description="data")
     return problems
 
 
