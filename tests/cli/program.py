@@ -42,6 +42,9 @@ def write_files(folder):
     halves = np.column_stack([np.arange(300) % 2, rng.normal(size=(300, 3)).round(5)])
     np.savetxt(folder / "halves.csv", halves, delimiter=",", header="half,x,y,z", comments="")
     _write_donors(folder, rng)
+    (folder / "mymodule.py").write_text(
+        "from unaligned.metrics.les import LES\n\n\nclass MyDistance(LES):\n    name = 'mine'\n"
+    )
     for name, n in (("reference", 450), ("new", 120)):
         rows = rng.normal(size=(n, 3)).round(5)
         np.savetxt(folder / f"{name}.csv", rows, delimiter=",", header="x,y,z", comments="")

@@ -52,7 +52,7 @@ class Collection:
         defaults = {"labels": [""] * n, "groups": range(n), "values": [0.0] * n}
         for name, default in defaults.items():
             given = getattr(self, name)
-            column = np.asarray(given if len(given) else default)
+            column = np.asarray(list(given) if len(given) else default)
             object.__setattr__(self, name, column.astype(float if name == "values" else str))
 
     def drawn(

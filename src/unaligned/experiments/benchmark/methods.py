@@ -14,6 +14,7 @@ from ...errors import InputError, NotApplicableError
 from ...metrics.registry import ALIASES, DISTANCES
 from .jobs import import_own
 
+_SLOW = ("bottleneck-h1", "bottleneck-h2", "geometry-score", "gromov-wasserstein", "mtd")
 _FEWEST_ROWS = 120  # four blocks of 30, for distances that are corrected by blocks
 
 
@@ -25,6 +26,11 @@ class Method:
     distance: str  # a name, or `module:attribute`
     options: Mapping[str, Any] = field(default_factory=dict)
     corrected: bool = False  # for noise and size, by blocks of rows (`inference=True`)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it takes many times longer than others, as its cost is more than quadratic."""
+        return self.distance in _SLOW
 
     def resolved(self) -> Any:
         """Return the distance: its class, an object or a function."""

@@ -44,24 +44,26 @@ def run_limited(function: Callable[..., Any], arguments: tuple[Any, ...], limit:
         while outcome is None and time.monotonic() < deadline:
             check_stop()
             if receiver.poll(0.2):
-                outcome = _received(receiver)
+                outcome = _received(receiver, process)
                 break
     finally:
         process.kill() if outcome is None else process.join(5)
         process.join()
         receiver.close()
-    if outcome is not None:
-        return outcome
-    return Outcome("over limit", detail=f"more than {limit:g} s")
+    return outcome or Outcome("over limit", detail=f"more than {limit:g} s")
 
 
-def _received(receiver: Any) -> Outcome | None:
-    """Return what the process sent, None if it was ended by its limit."""
+def _received(receiver: Any, process: Any) -> Outcome | None:
+    """Return what the process sent; None if its limit ended it."""
     try:
         outcome: Outcome = receiver.recv()
         return outcome
     except EOFError:
+        process.join()
+    code = process.exitcode
+    if code in (-getattr(signal, "SIGXCPU", 24), -getattr(signal, "SIGKILL", 9)):
         return None
+    return Outcome("ended", detail=f"the process ended with exit code {code}")
 
 
 def _context() -> Any:

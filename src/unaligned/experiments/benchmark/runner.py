@@ -137,8 +137,8 @@ def run(
 ) -> list[Cell]:
     """Return all cells; those on disk are not computed again.
 
-    Seeds come one after the other, so that a stopped run has all methods. A cell over its limit
-    at one seed is not tried at others.
+    Seeds come one after the other, slow distances last, so that a stopped run has most of the
+    table. A cell over its limit at one seed is not tried at others.
     """
     folder = made_folder("out", out, "Give another one with --out.")
     file, by_name = CellFile(folder, settings), {method.name: method for method in methods}
@@ -149,6 +149,7 @@ def run(
         for sizes in SIZES
         for method in methods
     ]
+    in_order = sorted(wanted, key=lambda cell: by_name[cell.method].is_slow)
     known = {job.name: job for job in jobs}
     slow = {
         cell.key[:3]
@@ -175,7 +176,7 @@ def run(
 
     at_once = engine.available_cores() if n_jobs is None else n_jobs
     for seed in range(n_seeds):
-        todo = [c for c in wanted if c.seed == seed and not file.is_done(c, settings.limit)]
+        todo = [c for c in in_order if c.seed == seed and not file.is_done(c, settings.limit)]
         problems |= _prepare(todo, folder, settings, modules, progress)
         label = f"seed {seed + 1} of {n_seeds}"
         engine.run(finish, todo, n_jobs=at_once, progress=progress, description=label)
