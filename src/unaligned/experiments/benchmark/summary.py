@@ -82,7 +82,13 @@ def draw(summary: pd.DataFrame, jobs: Sequence[Job]) -> Figure:
                 colour, marker, size = "black", "*", 130
             face = colour if row.sizes == "equal" else "none"
             ax.scatter(
-                row.seconds, row.score, size, c=face, edgecolors=colour, marker=marker, zorder=3
+                row.seconds,
+                row.score,
+                size,
+                facecolors=face,
+                edgecolors=colour,
+                marker=marker,
+                zorder=3,
             )
         ax.set_xscale("log")
         ax.set_title(f"{job.name}: {TITLES[job.score]}", fontsize=9)
