@@ -1,8 +1,8 @@
-"""Copy the results of `unaligned reproduce` into the documents.
+"""Copy the results of `unaligned reproduce` and `unaligned benchmark` into the documents.
 
 The figures of every folder are copied to docs/figures, and its RESULTS.md, without the means, to
-the section of that experiment in docs/results.md.
-Run: python docs/refresh.py results/tori results/scaling ...
+the section of that experiment in docs/results.md; that of the benchmark to docs/which_distance.md.
+Run: python docs/refresh.py results/tori results/scaling results/benchmark ...
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def refresh(folder: Path, page: str) -> str:
     rest = re.sub(r"(Made by `[^`]*`)\. Settings: [^\n]*", r"\1:", rest)
     begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))
     if page.count(begin) != 1 or page.count(end) != 1:
-        raise SystemExit(f"docs/results.md needs the lines {begin} and {end}, once each.")
+        raise SystemExit(f"The page needs the lines {begin} and {end}, once each.")
     for figure in folder.glob("*.png"):
         rest = rest.replace(f"({figure.name})", f"(figures/{figure.name})")
         shutil.copyfile(figure, DOCS / "figures" / figure.name)
@@ -37,11 +37,11 @@ def main() -> None:
     """Refresh the documents from the folders on the command line."""
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
-    results = DOCS / "results.md"
-    page = results.read_text(encoding="utf-8")
-    for folder in sys.argv[1:]:
-        page = refresh(Path(folder), page)
-    results.write_text(page, encoding="utf-8")
+    for folder in map(Path, sys.argv[1:]):
+        is_benchmark = (folder / "benchmark.svg").exists()
+        path = DOCS / ("which_distance.md" if is_benchmark else "results.md")
+        page = refresh(folder, path.read_text(encoding="utf-8"))
+        path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

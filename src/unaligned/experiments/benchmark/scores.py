@@ -97,7 +97,7 @@ SCORES: dict[str, Callable[[FloatArray, Collection], float]] = {
 TITLES = {
     "nearest": "1-NN accuracy",
     "retrieval": "retrieval rank",
-    "order": "Spearman with |Δt|",
+    "order": "Spearman with Δt",
     "ranking": "Spearman with likelihood",
     "prediction": "Pearson with accuracy",
     "crossing": "trend with radius",

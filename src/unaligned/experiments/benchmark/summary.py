@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import figures
 from ..._check import FloatArray
+from ...errors import counted
 from ...io.archive import write_text
 from ..base import markdown_table
 from .jobs import Job
@@ -68,6 +69,7 @@ def table(summary: pd.DataFrame, sizes: str) -> pd.DataFrame:
 def draw(summary: pd.DataFrame, jobs: Sequence[Job]) -> Figure:
     """Return the figure: score against CPU time, one panel for each job."""
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import NullFormatter
 
     done = summary[(summary["status"] == "ok")]
     names = list(dict.fromkeys(done["method"]))
@@ -88,9 +90,11 @@ def draw(summary: pd.DataFrame, jobs: Sequence[Job]) -> Figure:
                 facecolors=face,
                 edgecolors=colour,
                 marker=marker,
-                zorder=3,
+                zorder=4 if row.method == "les" else 3,
             )
         ax.set_xscale("log")
+        ax.set_xlim(0.5 * done["seconds"].min(), 2.0 * done["seconds"].max())  # of all jobs
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(f"{job.name}: {TITLES[job.score]}", fontsize=9)
         ax.set_ylim(min(-0.05, ax.get_ylim()[0]), 1.05)
     for ax in axes[-4:]:
@@ -165,7 +169,8 @@ def _paragraphs(
         led.append([job, peer, les, setting])
     paragraphs = [
         "# Every distance on every job",
-        f"Made by `{command}`; means over {n_seeds} seeds, 1 is best. {_legend(summary)}",
+        f"Made by `{command}`; means over {counted(n_seeds, 'seed')}, 1 is best. "
+        f"{_legend(summary)}",
         markdown_table(head, rows),
         "Equal sizes: the best other distance, `les` with its defaults, and its best setting.",
         markdown_table(["job", "best other distance", "les", "best setting of les"], led),
@@ -173,6 +178,7 @@ def _paragraphs(
     for sizes in SIZES:
         wide = table(summary, sizes)
         columns = ["method", *wide.columns]
+        wide = wide.fillna("")
         body = [
             [f"`{name}`", *map(str, row)]
             for name, row in zip(wide.index, wide.to_numpy(), strict=True)
