@@ -8,6 +8,7 @@ Run: python docs/refresh.py results/tori results/scaling results/benchmark ...
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -42,6 +43,9 @@ def main() -> None:
         path = DOCS / ("which_distance.md" if is_benchmark else "results.md")
         page = refresh(folder, path.read_text(encoding="utf-8"))
         path.write_text(page, encoding="utf-8")
+    claims = DOCS / "paper.py"
+    if claims.exists():
+        runpy.run_path(str(claims), run_name="__main__")  # docs/paper.md follows the results
 
 
 if __name__ == "__main__":

@@ -45,6 +45,12 @@ def test_the_reference_has_every_public_name():
         assert name in words or any(f"`ua.{name}`" in line for line in lines), name
 
 
+def test_the_page_of_the_paper_is_in_step_with_the_results():
+    page = runpy.run_path(str(DOCS / "paper.py"))["page"]()
+    written = (DOCS / "paper.md").read_text(encoding="utf-8")
+    assert written == page, "run `python docs/paper.py` after docs/refresh.py"
+
+
 def test_the_gallery_is_large_enough():
     assert len(EXAMPLES) >= 12
     on_a_fresh_clone = [

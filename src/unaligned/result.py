@@ -209,7 +209,8 @@ class Comparison:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return `distances`, so that `np.asarray(comparison)` works."""
-        return np.array(self.distances, dtype=dtype, copy=copy)
+        convert = np.array if copy else np.asarray  # numpy 1.26 knows no copy=None
+        return convert(self.distances, dtype=dtype)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the distances as a DataFrame with names on both sides."""
