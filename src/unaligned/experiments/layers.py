@@ -94,13 +94,17 @@ class Layers(Experiment):
         return {name: value for name, value in super().settings().items() if name != "train"}
 
     def stages(self) -> list[Stage]:
-        """Return LeNets, their training, Tiny10, the ResNets, and with `train` All-CNN-C."""
+        """Return LeNets, their training, Tiny10, the ResNets, and with `train` All-CNN-C.
+
+        `les-equal` is LES where all networks see the same number of different images: signatures
+        of different N are biased, which the paper's N in [7000, 10,000] includes.
+        """
         both = (IDENTICAL, DIFFERENT)
         stages: list[Stage] = [(("lenet-les", "lenet-imd"), (IDENTICAL,))]
         stages += [(("training-les",), (IDENTICAL,)), (("resnet-les",), (DIFFERENT,))]
         for network in ("tiny10", "allcnn") if self.train else ("tiny10",):
-            stages += [((f"{network}-les",), both), ((f"{network}-cka",), (IDENTICAL,))]
-            stages += [((f"{network}-imd",), both)]
+            stages += [((f"{network}-les",), both), ((f"{network}-les-equal",), (DIFFERENT,))]
+            stages += [((f"{network}-cka",), (IDENTICAL,)), ((f"{network}-imd",), both)]
         return stages
 
     def tasks(self, methods: Iterable[str]) -> list[list[Task]]:
@@ -152,7 +156,7 @@ class Layers(Experiment):
         return draw_layers(table)
 
     def _options(self, method: str) -> dict[str, Any]:
-        name = method.partition("-")[2]
+        name = method.split("-")[1]
         les = {"n_eigenvalues": self.n_eigenvalues, "gamma": self.gamma}
         return {"distance": name, "progress": False, **(les if name == "les" else {})}
 
@@ -223,7 +227,7 @@ class Layers(Experiment):
     def _run_matching(self, task: Task) -> list[Row]:
         """Return the share of layers whose nearest in another network is the same layer."""
         (method,) = task.methods
-        network, _, distance = method.partition("-")
+        network, distance = method.split("-")[:2]
         layers = TINY10 if network == "tiny10" else ALL_CNN
         count = self.n_networks if network == "tiny10" else self.n_seeds
         images = load_pictures("cifar10").images
@@ -258,6 +262,8 @@ class Layers(Experiment):
             return [rng.permutation(10_000)[: self.n_images]] * count
         least = int(LEAST_SHARE * self.n_images)
         sizes = rng.integers(least, self.n_images, size=count, endpoint=True)
+        if task.methods[0].endswith("-equal"):
+            sizes[:] = least
         return [rng.permutation(10_000)[:size] for size in sizes]
 
     def _all_cnn(self, seed: int) -> Any:
