@@ -26,6 +26,8 @@ PAPER = {
     "imd": ("85.2", "81"),
 }
 LABELS = {"les": "LES", "les-equal": "LES, one N", "cka": "CKA", "imd": "IMD"}
+_COLOURS = {"les": 0, "les-equal": 5, "cka": 2, "imd": 1}  # positions in figures.COLOURS
+_WORDS = {"act": "stem", "linear": "logits"}
 _NETWORKS = {"tiny10": "Tiny10", "allcnn": "All-CNN-C"}
 _SOURCE = "Appendix E"
 
@@ -216,7 +218,11 @@ def _draw_margins(axes: Axes, table: pd.DataFrame, names: Sequence[str]) -> None
         margins = log_margins(table, f"lenet-{name}")
         margins = np.hstack([margins[:, ::-1], np.zeros((len(margins), 1)), margins])
         mean, shifts = margins.mean(axis=0), np.arange(-4.0, 5.0)
-        look = {"color": figures.COLOURS[i], "marker": figures.MARKERS[i], "label": LABELS[name]}
+        look = {
+            "color": figures.COLOURS[_COLOURS[name]],
+            "marker": figures.MARKERS[i],
+            "label": LABELS[name],
+        }
         low, high = margins.min(axis=0), margins.max(axis=0)
         figures.banded_line(axes, shifts, mean, low, high, markersize=4, **look)
     axes.set(xlabel="shift of layers δ", ylabel="log margin factor", xticks=range(-4, 5))
@@ -226,17 +232,18 @@ def _draw_margins(axes: Axes, table: pd.DataFrame, names: Sequence[str]) -> None
 
 def _draw_accuracies(axes: Axes, table: pd.DataFrame, network: str) -> None:
     labels, place = [], 0
-    for i, (name, paper) in enumerate(PAPER.items()):
+    for name, paper in PAPER.items():
         for inputs, known in zip((IDENTICAL, DIFFERENT), paper, strict=True):
             found = accuracies(table, network, name, inputs)
             if not found.size:
                 continue
             shade = 1.0 if inputs == IDENTICAL else 0.5
-            axes.bar(place, found.mean(), color=figures.COLOURS[i], alpha=shade, width=0.8)
+            colour = figures.COLOURS[_COLOURS[name]]
+            axes.bar(place, found.mean(), color=colour, alpha=shade, width=0.8)
             if known != "–":
                 axes.plot([place - 0.4, place + 0.4], [float(known)] * 2, color="black", lw=1.6)
             word = "identical" if inputs == IDENTICAL else "different"
-            labels.append(f"{LABELS[name]}\n{word}")
+            labels.append(f"{LABELS[name].replace(', ', chr(10))}\n{word}")
             place += 1
     axes.set_xticks(range(place), labels, fontsize=8)
     axes.set(ylabel="layers matched, %", ylim=(0, 102))
@@ -245,8 +252,9 @@ def _draw_accuracies(axes: Axes, table: pd.DataFrame, network: str) -> None:
 
 def _draw_matrix(axes: Axes, values: FloatArray, names: Sequence[Any], title: str) -> None:
     image = axes.imshow(values, cmap="viridis")
-    axes.set_xticks(range(len(names)), list(map(str, names)), rotation=45, ha="right", fontsize=8)
-    axes.set_yticks(range(len(names)), list(map(str, names)), fontsize=8)
+    labels = [_WORDS.get(name, str(name)) for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=45, ha="right", fontsize=8)
+    axes.set_yticks(range(len(names)), labels, fontsize=8)
     if values.diagonal().max() > 0:  # the rows are not the columns
         axes.plot(values.argmin(axis=1), range(len(names)), "o", color=figures.COLOURS[1], ms=5)
     axes.set_title(title, fontsize=11)
