@@ -51,3 +51,12 @@ def test_example_scripts_run(script, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(script)])
     runpy.run_path(str(script), run_name="__main__")
     assert re.search(SHOWN.get(script.name, "."), capsys.readouterr().out)
+
+
+@pytest.mark.slow  # networks are trained: minutes each
+@pytest.mark.parametrize("name", ["flow", "autoencoder"])
+def test_network_demonstrations_run(name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(sys, "argv", [name, str(tmp_path)])
+    runpy.run_path(str(ROOT / "examples" / "networks" / f"{name}.py"), run_name="__main__")
+    assert (tmp_path / f"torch_{name}.png").exists()

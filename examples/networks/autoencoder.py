@@ -3,7 +3,7 @@
 Does the loss keep the geometry, and at what price? For 3 seeds each: the corrected LES distance
 between pictures and codes, the share of the 10 nearest neighbours that are kept, and the error of
 reconstruction, all on pictures that were not trained on.
-Run: python examples/torch_autoencoder.py [folder]    (about 3 minutes; needs unaligned[torch])
+Run: python examples/networks/autoencoder.py [folder]    (about 3 minutes; needs unaligned[torch])
 """
 
 from __future__ import annotations
@@ -105,4 +105,4 @@ def draw(found: dict[float, list[dict[str, float]]], names: list[str], path: Pat
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results/torch"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results/networks"))

@@ -2,7 +2,7 @@
 
 The loss knows only the signature of the target: 30 numbers, no coordinates. γ falls from 0.1, at
 which only the coarse shape counts, to 1e-4.
-Run: python examples/torch_flow.py [folder]    (under a minute; needs unaligned[torch])
+Run: python examples/networks/flow.py [folder]    (under a minute; needs unaligned[torch])
 """
 
 from __future__ import annotations
@@ -99,4 +99,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results/torch"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results/networks"))
