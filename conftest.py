@@ -24,6 +24,8 @@ _DOCTESTS = {
     ],
 }
 
+# A client of the package for type checkers, which is not run.
+collect_ignore_glob = ["tests/typed_client/*.py"]
 collect_ignore = [
     f"src/unaligned/{module}.py"
     for package, modules in _DOCTESTS.items()

@@ -120,7 +120,7 @@ def test_sorted_rows_have_the_spread_of_all_rows():
     assert uneven_columns(Dataset.from_source(lambda: iter(np.split(values, 10)))) is None
 
 
-@pytest.mark.parametrize("n_chunks", [3, 600])
+@pytest.mark.parametrize("n_chunks", [3, 60])
 def test_large_dask_arrays_sample_every_chunk(n_chunks, monkeypatch):
     dask = pytest.importorskip("dask.array")
     monkeypatch.setattr("unaligned.defaults.LAZY_BYTES", 1 << 10)
