@@ -245,7 +245,7 @@ def _draw_accuracies(axes: Axes, table: pd.DataFrame, network: str) -> None:
             word = "identical" if inputs == IDENTICAL else "different"
             labels.append(f"{LABELS[name].replace(', ', chr(10))}\n{word}")
             place += 1
-    axes.set_xticks(range(place), labels, fontsize=8)
+    axes.set_xticks(range(place), labels, fontsize=7)
     axes.set(ylabel="layers matched, %", ylim=(0, 102))
     axes.set_title(f"{_NETWORKS[network]} (lines: the paper)", fontsize=11)
 
