@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,12 @@ def shown_tasks(monkeypatch):
 
     monkeypatch.setattr(engine, "Task", Noted)
     return shown
+
+
+@pytest.fixture
+def default_handler():
+    """Python's own handler of SIGINT, which pytest-xdist replaces in its workers."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)

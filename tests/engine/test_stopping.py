@@ -67,15 +67,6 @@ def test_ctrl_c_stops_a_comparison_with_a_clear_message(where, n_jobs, delay, tm
     assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture
-def default_handler():
-    """Python's own handler of SIGINT, which pytest-xdist replaces in its workers."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
-
-
 def swallowed_ctrl_c(*_):
     """Drop a KeyboardInterrupt, as a ctypes callback does."""
     try:

@@ -205,6 +205,7 @@ def test_the_plot_has_a_bar_for_each_feature():
 
 
 @pytest.mark.filterwarnings("ignore::unaligned.errors.DataWarning")
+@pytest.mark.usefixtures("default_handler")
 def test_ctrl_c_keeps_what_is_done(monkeypatch):
     a, b, labels, _ = missing_cluster(0)
     calls, usual = [], rows.signatures_without
