@@ -416,8 +416,9 @@ def warn_about_spreads(method: Distance, items: Sequence[Dataset | Signature]) -
     fitted = " with fit_on='references'" if method.same_features else ""
     warn(
         f"{label}: the spread of {worst.large} is {worst.ratio:.2g} times that of {worst.small}, "
-        "which hardly counts in distances between rows. Unless all columns have one unit, use the "
-        f"preprocess step 'standardize'{fitted}.{more if others else ''}",
+        "which hardly counts in distances between rows. Unless all columns have one unit "
+        "(Dataset(..., shared_unit=True)), use the preprocess step "
+        f"'standardize'{fitted}.{more if others else ''}",
         DataWarning,
     )
 

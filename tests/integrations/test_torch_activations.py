@@ -58,6 +58,19 @@ def test_two_networks_are_compared_layer_by_layer():
     assert found.match().accuracy == 1.0
 
 
+@pytest.mark.parametrize("options", [{}, {"n_samples": 40}, {"memory_limit": 1}])
+def test_channels_share_a_unit_so_that_rare_ones_do_not_warn(options):
+    torch.manual_seed(0)
+    with torch.no_grad():
+        layer = nn.Linear(3, 4)
+        layer.weight[0] *= 1000.0
+    found = activations(nn.Sequential(layer, nn.ReLU()), tensor(60, 3), ["1"], **options)
+    ua.compare(found, found, n_eigenvalues=10)  # warnings are errors here
+    bare = ua.Dataset(np.concatenate(list(found["1"].blocks())))
+    with pytest.warns(DataWarning, match="shared_unit=True"):
+        ua.compare([bare, bare], n_eigenvalues=10)
+
+
 @pytest.mark.parametrize(
     "batches",
     [

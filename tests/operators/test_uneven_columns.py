@@ -67,6 +67,15 @@ def test_steps_of_rows_are_applied_first():
     assert uneven_columns(Dataset(points(), preprocess="log1p")) is None
 
 
+@pytest.mark.parametrize("preprocess", [(), "log1p"])
+def test_columns_of_one_unit_may_differ(preprocess):
+    counts = np.random.default_rng(0).poisson(3.0, size=(300, 3)) * [1.0, 1e6, 1.0]
+    dataset = Dataset(counts, shared_unit=True, preprocess=preprocess)
+    assert uneven_columns(dataset) is None
+    assert uneven_columns(dataset.with_options(name="renamed")) is None
+    assert uneven_columns(dataset.take(np.arange(100))) is None
+
+
 @pytest.mark.parametrize("shape", [(19, 3), (300, 1), (300, 201)])
 def test_too_few_rows_and_one_or_many_columns_are_not_checked(shape):
     values = np.random.default_rng(0).normal(size=shape)

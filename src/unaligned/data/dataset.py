@@ -66,6 +66,9 @@ class Dataset:
         Names of the rows; None uses the index of a pandas table if it is text, and for square
         kinds the names of the columns. Distances of paired rows raise if the rows are in
         another order. Dropped if rows are dropped.
+    shared_unit
+        Whether all columns are in one unit, as pixels and the channels of a layer are: columns of
+        very different spread are then no reason for a warning.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Dataset:
     nan_policy: str = field(default="raise", kw_only=True)
     feature_names: Names = field(default=None, kw_only=True)
     sample_names: Names = field(default=None, kw_only=True)
+    shared_unit: bool = field(default=False, kw_only=True)
     n_dropped: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -142,6 +146,7 @@ class Dataset:
         preprocess: Step | Iterable[Step] = (),
         nan_policy: str = "raise",
         metadata: Mapping[str, Any] | None = None,
+        shared_unit: bool = False,
     ) -> Dataset:
         """Return a dataset of points that are read by blocks.
 
@@ -151,7 +156,7 @@ class Dataset:
             A path (`.npy`, `.parquet`, `.h5ad`), anything with a shape and slices (memmap,
             HDF5, Zarr), a Dask array, a `RowSource`, or a function that returns an iterator of
             row blocks, the same ones at every call.
-        name, preprocess, nan_policy, metadata
+        name, preprocess, nan_policy, metadata, shared_unit
             As for `Dataset`.
 
         Examples
@@ -169,6 +174,7 @@ class Dataset:
             preprocess=parse_steps(preprocess),
             nan_policy=nan_policy,
             metadata=metadata or {},
+            shared_unit=shared_unit,
         )
 
     @property

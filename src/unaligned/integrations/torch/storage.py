@@ -83,12 +83,12 @@ class Rows:
         if self._path is None:
             values = np.concatenate(self._blocks)
             self._blocks = []
-            return Dataset(values, name=self.name, metadata=metadata)
+            return Dataset(values, name=self.name, metadata=metadata, shared_unit=True)
         self._write_header("r+b")
         source = NpyRows(self._path)
         self._remove.detach()  # the file is deleted with the last dataset that reads it
         weakref.finalize(source, shutil.rmtree, self._path.parent, ignore_errors=True)
-        return Dataset.from_source(source, name=self.name, metadata=metadata)
+        return Dataset.from_source(source, name=self.name, metadata=metadata, shared_unit=True)
 
 
 class Sample:
@@ -117,7 +117,7 @@ class Sample:
 
     def dataset(self, metadata: Mapping[str, Any]) -> Dataset:
         """Return the sampled rows as a dataset."""
-        return Dataset(self._kept, name=self.name, metadata=metadata)
+        return Dataset(self._kept, name=self.name, metadata=metadata, shared_unit=True)
 
 
 def _require_width(name: str, block: Block, n_features: int) -> None:
