@@ -74,6 +74,19 @@ def test_stages_of_trials():
     assert "train" not in experiment.settings()
 
 
+@pytest.mark.parametrize("with_accuracy", [True, False])
+def test_the_table_says_how_well_all_cnn_was_trained(with_accuracy):
+    rows = [("allcnn-les", f"{i}:{j}", 0.9) for i in range(2) for j in range(2) if i != j]
+    rows += [("allcnn-accuracy", f"seed {i}", 0.5 + i / 10) for i in range(2)] * with_accuracy
+    table = pd.DataFrame(rows, columns=["method", "pair", "value"]).assign(different_inputs=0.0)
+    experiment = Layers(train=True, n_seeds=2, width=48, all_cnn_epochs=3)
+    assert experiment.pairs("allcnn-accuracy") == ("seed 0", "seed 1")
+    text, found = layer_claims.accuracy_note(table, experiment)
+    assert "2 seeds, width 48 (the paper's is 96), 3 epochs" in text
+    assert ("50.0 to 60.0 % of test images" in text) == with_accuracy
+    assert "| All-CNN-C | LES | 90.0 ± 0.0 % |" in found
+
+
 def test_different_inputs_are_of_different_sizes_and_within_the_limits():
     experiment = Layers(n_images=1000, n_networks=4)
     (same, other), (equal,) = (

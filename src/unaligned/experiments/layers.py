@@ -102,6 +102,8 @@ class Layers(Experiment):
         both = (IDENTICAL, DIFFERENT)
         stages: list[Stage] = [(("lenet-les", "lenet-imd"), (IDENTICAL,))]
         stages += [(("training-les",), (IDENTICAL,)), (("resnet-les",), (DIFFERENT,))]
+        if self.train:
+            stages.append((("allcnn-accuracy",), (IDENTICAL,)))
         for network in ("tiny10", "allcnn") if self.train else ("tiny10",):
             stages += [((f"{network}-les",), both), ((f"{network}-les-equal",), (DIFFERENT,))]
             stages += [((f"{network}-cka",), (IDENTICAL,)), ((f"{network}-imd",), both)]
@@ -115,8 +117,10 @@ class Layers(Experiment):
         ]
 
     def pairs(self, method: str, value: Value = 0.0) -> tuple[str, ...]:
-        """Return pairs of layers, of networks, of checkpoints, or names of statistics."""
+        """Return pairs of layers, networks or checkpoints, names of statistics, or seeds."""
         network = method.partition("-")[0]
+        if method == "allcnn-accuracy":
+            return tuple(f"seed {i}" for i in range(self.n_seeds))
         if network == "lenet":
             return _names(LENET, LENET)
         if network == "resnet":
@@ -127,14 +131,14 @@ class Layers(Experiment):
         return tuple(f"{i}:{j}" for i in range(count) for j in range(count) if i != j)
 
     def run_task(self, task: Task) -> list[Row]:
-        """Return the distances of layers, or the share of layers that are matched."""
+        """Return the distances of layers, the share of layers that are matched, or accuracies."""
         required("torch", "torch", "The experiment 'layers'")
-        network = task.methods[0].partition("-")[0]
+        network, measured = task.methods[0].split("-")[:2]
         rows: list[Row] = {
             "lenet": self._run_lenet,
             "training": self._run_training,
             "resnet": self._run_resnet,
-        }.get(network, self._run_matching)(task)
+        }.get(network, self._run_matching if measured != "accuracy" else self._run_accuracy)(task)
         return rows
 
     def claims(self, table: pd.DataFrame) -> list[Claim]:
@@ -265,6 +269,21 @@ class Layers(Experiment):
         if task.methods[0].endswith("-equal"):
             sizes[:] = least
         return [rng.permutation(10_000)[:size] for size in sizes]
+
+    def _run_accuracy(self, task: Task) -> list[Row]:
+        """Return the accuracy of every All-CNN-C on the test set of CIFAR-10."""
+        from . import networks
+
+        (method,) = task.methods
+        test = load_pictures("cifar10")
+        inputs = networks.cifar_inputs(test.images)
+        found = [
+            networks.accuracy(self._all_cnn(i), inputs, test.labels) for i in range(self.n_seeds)
+        ]
+        names = self.pairs(method)
+        return [
+            {"method": method, "pair": p, "value": v} for p, v in zip(names, found, strict=True)
+        ]
 
     def _all_cnn(self, seed: int) -> Any:
         from .networks import trained_all_cnn

@@ -247,6 +247,8 @@ def _introduction(
     }
     mode = min(changes, key=lambda name: len(changes[name]))
     command = f"unaligned reproduce {experiment.name} --{mode}"
+    if changes[mode].pop("train", None):  # which has an option of its own
+        command += " --train"
     command += "".join(f" --set {name}={text}" for name, text in changes[mode].items())
     command += f" --trials {experiment.n_trials} --seed {experiment.seed}"
     if len(methods) < len(experiment.methods):

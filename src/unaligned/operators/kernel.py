@@ -238,9 +238,9 @@ def uneven_columns(dataset: Dataset) -> UnevenColumns | None:
 
     The spread is the interquartile range of up to 256 rows after steps of `preprocess` that act on
     rows, or where that is 0 the standard deviation. Nothing is returned for other kinds than
-    points, beyond 200 columns, for columns of a `shared_unit`, after `standardize`, for columns that
-    are constant but for a few rows, and for spreads that fall along the columns, as those of
-    principal components do. Data that is read by blocks is not read again. O(256 d) time.
+    points, beyond 200 columns, for a `shared_unit`, after `standardize`, for columns that are
+    constant but for a few rows, and for spreads that fall along the columns, as those of principal
+    components do. Data that is read by blocks is not read again. O(256 d) time.
     """
     steps, d = dataset.preprocess, dataset.n_features
     named = [step.replace("@", ":").partition(":")[0] for step in steps]
