@@ -1,6 +1,7 @@
 """Task difficulty: what is measured, how it is summarised, and what the paper says."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +90,8 @@ def test_dissimilarities_are_those_of_compare():
 
 
 def test_run_writes_tables_figures_and_verdicts(tmp_path, monkeypatch):
-    monkeypatch.setattr(difficulty_figures, "_SHOWN", 6)  # scaling takes seconds
+    few = partial(difficulty_figures.planes, per_class=6)  # scaling takes seconds
+    monkeypatch.setattr(difficulty_figures, "planes", few)
     report = reproduce(small_tasks(n_trials=2), tmp_path, only=["les", "imd"], progress=False)
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"tasks.png", "tasks-correlations.csv", "RESULTS.md"}

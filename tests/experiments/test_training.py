@@ -7,7 +7,7 @@ from unaligned.errors import FileError, InputError
 
 torch = pytest.importorskip("torch")
 
-from unaligned.experiments import embedders, training  # noqa: E402
+from unaligned.experiments import embedders, networks, training  # noqa: E402
 from unaligned.experiments.training import Training, episode, ridge_scores, train  # noqa: E402
 
 TINY = Training(n_episodes=5, n_way=2, n_support=2, n_query=1)
@@ -58,8 +58,7 @@ def test_episodes_have_support_before_query_and_depend_on_their_number(classes):
 
 
 def test_stopped_training_gives_the_same_embedder(monkeypatch, tmp_path, classes):
-    monkeypatch.setattr(training, "_CHUNK", 2)
-    whole = train(TINY, classes, tmp_path / "whole.npz")
+    whole = train(TINY, classes, tmp_path / "whole.npz", per_checkpoint=2)
     original, steps = training._Learner.step, iter(range(3))
 
     def step(self, *arguments):
@@ -70,8 +69,8 @@ def test_stopped_training_gives_the_same_embedder(monkeypatch, tmp_path, classes
     with monkeypatch.context() as patch:
         patch.setattr(training._Learner, "step", step)
         with pytest.raises(KeyboardInterrupt):
-            train(TINY, classes, tmp_path / "cut.npz")
-    resumed = train(TINY, classes, tmp_path / "cut.npz")
+            train(TINY, classes, tmp_path / "cut.npz", per_checkpoint=2)
+    resumed = train(TINY, classes, tmp_path / "cut.npz", per_checkpoint=2)
     for name, value in whole.state_dict().items():
         torch.testing.assert_close(resumed.state_dict()[name], value, rtol=0, atol=0)
 
@@ -98,23 +97,24 @@ def test_invalid_training_raises(tmp_path, classes):
 @pytest.mark.parametrize(("build", "d"), [(embedders.conv4, 256), (embedders.resnet12, 2560)])
 def test_embeddings_are_kept_and_have_the_stated_dimension(build, d, tmp_path, classes):
     network = build()
-    options = {"mean": training.MEAN, "std": training.STD}
     few = {name: images[:2] for name, images in classes.items()}
-    first = embedders.embed_classes(network, few, tmp_path, **options)
+    first = embedders.embed_classes(network, few, tmp_path, networks.CIFAR100)
     assert {points.shape for points in first.values()} == {(2, d)}
     assert len(list(tmp_path.iterdir())) == 3
     next(tmp_path.iterdir()).write_bytes(b"damaged")
-    again = embedders.embed_classes(network, few, tmp_path, **options)
-    other = embedders.embed_classes(build(), {"a": few["a"]}, tmp_path, **options)
+    again = embedders.embed_classes(network, few, tmp_path, networks.CIFAR100)
+    other = embedders.embed_classes(build(), {"a": few["a"]}, tmp_path, networks.CIFAR100)
     np.testing.assert_array_equal(again["a"], first["a"])
     assert not np.array_equal(other["a"], first["a"])  # other weights
 
 
-def test_foreign_weights_are_rejected(tmp_path):
-    path = tmp_path / "weights.th"
+def test_foreign_weights_are_rejected(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNALIGNED_DATA", str(tmp_path))
+    path = tmp_path / "resnet_cifar10" / "resnet20-12fca82f.th"
+    path.parent.mkdir()
     path.write_bytes(b"not weights")
     with pytest.raises(FileError, match=r"has no weights of ResNet-20"):
-        embedders.resnet20(path)
+        networks.resnet(20)
     torch.save({"state_dict": {"module.conv1.weight": torch.zeros(16, 3, 3, 3)}}, path)
     with pytest.raises(FileError, match=r"has no weights of ResNet-20"):
-        embedders.resnet20(path)
+        networks.resnet(20)

@@ -15,7 +15,6 @@ from .pictures import data_folder
 
 SPLITS = ("fc100", "cifar_fs")
 N_IMAGES = 600  # per class
-_TILE, _ROWS, _COLUMNS = 32, 30, 20  # pixels, and tiles per sheet
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class CIFAR100:
         try:
             with image.open(path, formats=("WEBP",)) as sheet:
                 pixels = np.asarray(sheet.convert("RGB"))
-            tiles = pixels.reshape(_ROWS, _TILE, _COLUMNS, _TILE, 3).swapaxes(1, 2)
+            tiles = pixels.reshape(30, 32, 20, 32, 3).swapaxes(1, 2)
         except Exception as error:  # Pillow raises many kinds on foreign bytes
             raise FileError(f"Cannot read {str(path)!r}: {first_line(error)}.") from error
-        return tiles.reshape(N_IMAGES, _TILE, _TILE, 3)
+        return tiles.reshape(N_IMAGES, 32, 32, 3)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .tasks import Tasks
 
-_SHOWN = 60  # images of each class in the plane
-
 
 def scatter(experiment: Tasks, table: pd.DataFrame) -> Figure:
     """Return the accuracy of the new tasks of the first trial against their mean dissimilarity."""
@@ -53,13 +51,16 @@ def scatter(experiment: Tasks, table: pd.DataFrame) -> Figure:
     return figure
 
 
-def planes(experiment: Tasks) -> Figure:
-    """Return metric scalings of a reference task and two new tasks (fig:supp:mds-metalearn)."""
+def planes(experiment: Tasks, *, per_class: int = 60) -> Figure:
+    """Return metric scalings of a reference task and two new tasks (fig:supp:mds-metalearn).
+
+    The first `per_class` images of each class are shown; scaling takes seconds.
+    """
     shown = experiment.shown()
     data = experiment.benchmark(experiment.benchmarks[0])
     figure, axes = figures.panels(len(shown), columns=3, width=4.2, height=3.9)
     for panel, (place, task) in zip(axes, shown.items(), strict=True):
-        points = data.points(task.classes, _SHOWN)
+        points = data.points(task.classes, per_class)
         x, y = embed(cdist(points, points), "metric-mds", rng=experiment.seed).T
         n = len(points) // len(task.classes)
         for i, name in enumerate(task.classes):

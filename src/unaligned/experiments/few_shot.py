@@ -21,14 +21,10 @@ EMBEDDERS = ("resnet20", "conv4", "resnet12")
 # Of a training here: about 20 minutes for Conv-4 and 3 days for ResNet-12 on two cores.
 EPISODES = {"conv4": 10_000, "resnet12": 60_000}
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of classes that the embedder has not seen
-SMALLEST_CLASS = 20  # images: Omniglot's
-PENALTY = 0.1  # C of the support vector machine, as in MetaOptNet
-_IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 _CIFAR10 = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
-_RESNET20 = "resnet_cifar10/resnet20-12fca82f.th"
 _OMNIGLOT: dict[str, Any] = {"n_episodes": 500, "n_way": 20, "n_support": 3, "n_query": 3}
 
 
@@ -78,8 +74,8 @@ class Benchmark:
                 [those[order[a:b]] for those, order in zip(points, orders, strict=True)]
                 for a, b in ((0, shot), (shot, last))
             )
-            # The seed is of the order of steps; the optimum does not depend on it.
-            options = {"C": PENALTY, "random_state": 0, "max_iter": 100_000}
+            # C as in MetaOptNet. The seed is of the order of steps, not of the optimum.
+            options = {"C": 0.1, "random_state": 0, "max_iter": 100_000}
             head = LinearSVC(multi_class="crammer_singer", **options)
             head.fit(np.concatenate(support), _labels(support))
             found.append(head.score(np.concatenate(query), _labels(query)))
@@ -120,13 +116,12 @@ def load_benchmark(name: str, embedder: str, n_episodes: int | None = None) -> B
         continues if stopped.
     """
     required("torch", "torch", "Embedding images")
-    from . import embedders, training
+    from . import embedders, networks, training
 
     _check.one_of("benchmark", name, BENCHMARKS)
     _check.one_of("embedder", embedder, EMBEDDERS)
     folder = made_folder("cache folder", default_folder() / "embedders", "Set XDG_CACHE_HOME.")
-    normal: dict[str, Any] = {"mean": training.MEAN, "std": training.STD}
-    n_way = 5
+    pixels, n_way = networks.CIFAR100, 5
     if name == "omniglot":
         seen, unseen = _omniglot()
         settings = training.Training(**_OMNIGLOT)
@@ -135,35 +130,23 @@ def load_benchmark(name: str, embedder: str, n_episodes: int | None = None) -> B
         data, split = CIFAR100.open(), name.replace("-", "_")
         unseen = data.load(data.classes(split, "test"))
         if embedder == "resnet20":
-            seen, normal = _cifar10(), _IMAGENET
+            seen, pixels = _cifar10(), networks.IMAGENET
         else:
             seen = data.load(data.classes(split, "train"))
             settings = training.Training(embedder, n_episodes or EPISODES[embedder])
             path = folder / f"{embedder}-{name}-{settings.n_episodes}.npz"
-    if normal is _IMAGENET:
-        network = embedders.resnet20(data_file(_RESNET20))
+    if pixels is networks.IMAGENET:
+        network = networks.resnet(20)[:-1]  # without its classifier
     else:
         network = training.train(settings, seen, path)
-    first, second = (embedders.embed_classes(network, c, folder, **normal) for c in (seen, unseen))
+    first, second = (embedders.embed_classes(network, c, folder, pixels) for c in (seen, unseen))
     return Benchmark(first, second, n_way)
 
 
 def _cifar10() -> dict[str, npt.NDArray[Any]]:
     """Return the first 600 training images of every class."""
     images, labels = load_pictures("cifar10", "train")
-    names = [
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
-    ]
-    return {name: images[labels == i][:N_IMAGES] for i, name in enumerate(names)}
+    return {name: images[labels == i][:N_IMAGES] for i, name in enumerate(_CIFAR10)}
 
 
 def _omniglot() -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:

@@ -38,7 +38,6 @@ STATISTICS = ("correlation", "p-value")
 BLOCKS = ("blocks of 20 in 32", "blocks of 32 in 20")
 IDENTICAL, DIFFERENT = 0.0, 1.0  # values of the variable
 LEAST_SHARE = 0.7  # of the images that a network sees where inputs differ; the paper's 7000
-_CKA_ROWS = 1000  # images of a minibatch
 
 
 @dataclass(frozen=True)
@@ -245,8 +244,7 @@ class Layers(Experiment):
             return ua.torch.activations(model, inputs, layers, n_samples=None, progress=False)
 
         if distance == "cka":
-            n_batches = max(1, self.n_images // _CKA_ROWS)
-            parts = np.array_split(chosen[0], n_batches)
+            parts = np.array_split(chosen[0], max(1, self.n_images // 1000))  # minibatches
             distances = minibatch_cka(
                 ([d.values for i in range(count) for d in layers_of(i, rows).values()])
                 for rows in parts

@@ -7,9 +7,9 @@ and training that was stopped continues after its last epoch.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -17,37 +17,48 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..cache import default_folder
+from ..errors import FileError
 from ..io.archive import made_folder, read_archive, write_archive
+from ..rows.files import first_line
 from .pictures import Pictures, data_file, load_pictures
 
 State: TypeAlias = dict[str, Tensor]
 
 _FORMAT = "unaligned-network"
-_CIFAR_MEAN, _CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
-_IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-def prepared(images: Any, mean: Iterable[float], std: Iterable[float]) -> Tensor:
+class Pixels(NamedTuple):
+    """The mean and standard deviation of pixels in [0, 1], by channel."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+CIFAR100 = Pixels((0.507, 0.487, 0.441), (0.267, 0.256, 0.276))
+IMAGENET = Pixels((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # with which ResNet was trained
+
+
+def prepared(images: Any, pixels: Pixels) -> Tensor:
     """Return uint8 pictures as a normalised float32 tensor, (n, channels, height, width)."""
     values = torch.tensor(np.asarray(images)).float() / 255.0
     values = values[:, None] if values.ndim == 3 else values.movedim(-1, 1)
-    shape = (1, -1, 1, 1)
-    return (values - torch.tensor([*mean]).view(shape)) / torch.tensor([*std]).view(shape)
+    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in pixels)
+    return (values - mean) / std
 
 
 def mnist_inputs(images: Any) -> Tensor:
     """Return MNIST pictures as inputs of LeNet."""
-    return prepared(images, (0.1307,), (0.3081,))
+    return prepared(images, Pixels((0.1307,), (0.3081,)))
 
 
 def cifar_inputs(images: Any) -> Tensor:
     """Return CIFAR-10 pictures as inputs of Tiny10 and All-CNN-C."""
-    return prepared(images, _CIFAR_MEAN, _CIFAR_STD)
+    return prepared(images, Pixels((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)))
 
 
 def resnet_inputs(images: Any) -> Tensor:
     """Return CIFAR-10 pictures as inputs of the ResNets."""
-    return prepared(images, _IMAGENET_MEAN, _IMAGENET_STD)
+    return prepared(images, IMAGENET)
 
 
 def lenet() -> nn.Sequential:
@@ -121,7 +132,10 @@ class _Block(nn.Module):
 
 
 def resnet(depth: int) -> nn.Sequential:
-    """Return the trained ResNet-20 or ResNet-32 for CIFAR-10 (He et al., 2016)."""
+    """Return the trained ResNet-20 or ResNet-32 for CIFAR-10 (He et al., 2016).
+
+    The files are those of akamaster/pytorch_resnet_cifar10.
+    """
     n_blocks, files = (depth - 2) // 6, {20: "resnet20-12fca82f.th", 32: "resnet32-d509ac18.th"}
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     layers |= {"conv1": nn.Conv2d(3, 16, 3, 1, 1, bias=False), "bn1": nn.BatchNorm2d(16)}
@@ -134,8 +148,12 @@ def resnet(depth: int) -> nn.Sequential:
     layers |= {"pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
     model = nn.Sequential(OrderedDict(layers, linear=nn.Linear(64, 10)))
     path = data_file(f"resnet_cifar10/{files[depth]}")
-    stored = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
-    model.load_state_dict({name.removeprefix("module."): v for name, v in stored.items()})
+    try:  # not unpickled: only tensors are read
+        stored = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+        model.load_state_dict({name.removeprefix("module."): v for name, v in stored.items()})
+    except Exception as error:  # torch raises many kinds on foreign bytes
+        text = f"{str(path)!r} has no weights of ResNet-{depth}: {first_line(error)}."
+        raise FileError(text) from error
     return model.eval()
 
 

@@ -23,7 +23,7 @@ from ..errors import InputError
 from . import difficulty, difficulty_claims, difficulty_figures
 from .base import Claim, Experiment, Row, Stage, Task, Value
 from .cifar100 import N_IMAGES
-from .few_shot import BENCHMARKS, EMBEDDERS, SHARES, SMALLEST_CLASS, Benchmark, load_benchmark
+from .few_shot import BENCHMARKS, EMBEDDERS, SHARES, Benchmark, load_benchmark
 from .tori import Method
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TIMED = "-time"  # suffix of methods that measure the time of a slow distance at full size
-_N_QUERY = 15  # images per class in random test tasks, as usual
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,11 @@ class Tasks(Experiment):
             _check.positive_int(name, getattr(self, name), minimum=2)
         _check.real_number("gamma", self.gamma, minimum=0.0, strict=True)
         for shot in self.shots or (0,):
-            if _check.positive_int("shots", shot) >= SMALLEST_CLASS:
-                raise InputError(f"shots={shot} must be below {SMALLEST_CLASS}, images to test.")
+            if _check.positive_int("shots", shot) >= 20:
+                raise InputError(
+                    f"shots={shot} must be below 20, the images of Omniglot's classes: some are "
+                    "needed to test."
+                )
         for name in ("per_class", "transport_per_class"):
             if getattr(self, name) > N_IMAGES:
                 raise InputError(f"{name}={getattr(self, name)} must be at most {N_IMAGES}.")
@@ -206,7 +208,8 @@ class Tasks(Experiment):
         rows = []
         for shot in self.shots:
             start, found = time.perf_counter(), []
-            n_query = min(_N_QUERY, min(map(len, data.unseen.values())) - shot)
+            # 15 images per class to test, as usual, where there are so many.
+            n_query = min(15, min(map(len, data.unseen.values())) - shot)
             for _ in range(self.n_test_tasks):
                 classes = data.draw(1.0, rng)
                 found.append(data.accuracies(classes, shot, n_draws=1, n_query=n_query, rng=rng))

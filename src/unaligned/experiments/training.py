@@ -19,16 +19,13 @@ from .. import _check, engine
 from ..errors import FileError, InputError
 from ..io.archive import read_archive, write_archive
 from . import embedders
+from .networks import CIFAR100, prepared
 
 ARCHITECTURES: dict[str, Callable[[], Any]] = {
     "conv4": embedders.conv4,
     "resnet12": embedders.resnet12,
 }
-# Of the pixels of CIFAR, by channel.
-MEAN, STD = (0.507, 0.487, 0.441), (0.267, 0.256, 0.276)
 _FORMAT = "unaligned-embedder"
-_CHUNK = 250  # episodes between two checkpoints
-_PADDING = 4  # pixels, of the random shift of images
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,13 @@ def ridge_scores(support: Any, labels: Any, query: Any, penalty: Any) -> Any:
     return (query @ support.T) @ torch.linalg.solve(gram, targets)
 
 
-def train(settings: Training, classes: Mapping[str, npt.NDArray[Any]], path: Path) -> Any:
+def train(
+    settings: Training,
+    classes: Mapping[str, npt.NDArray[Any]],
+    path: Path,
+    *,
+    per_checkpoint: int = 250,
+) -> Any:
     """Return the trained embedder; a stopped training continues from its checkpoint at `path`.
 
     Parameters
@@ -81,15 +84,16 @@ def train(settings: Training, classes: Mapping[str, npt.NDArray[Any]], path: Pat
     classes
         The images of every training class, (n, 32, 32, 3) of uint8.
     path
-        The `.npz` that is written every 250 episodes.
+        The `.npz` that is written after every `per_checkpoint` episodes.
     """
     if len(classes) < settings.n_way:
         raise InputError(f"n_way={settings.n_way} needs as many classes; got {len(classes)}.")
     learner = _Learner(settings, path)
     images = [classes[name] for name in sorted(classes)]
-    starts = range(learner.n_done, settings.n_episodes, _CHUNK)
-    for start in engine.steps(starts, len(starts), f"training {path.stem}, {_CHUNK} episodes"):
-        for number in range(start, min(start + _CHUNK, settings.n_episodes)):
+    starts = range(learner.n_done, settings.n_episodes, per_checkpoint)
+    title = f"training {path.stem}, {per_checkpoint} episodes"
+    for start in engine.steps(starts, len(starts), title):
+        for number in range(start, min(start + per_checkpoint, settings.n_episodes)):
             learner.step(number, *episode(settings, number, images))
         learner.save()
     return learner.network.eval()
@@ -107,9 +111,9 @@ def episode(
     labels = np.tile(np.arange(settings.n_way), each)
     flips = rng.random(len(images)) < 0.5
     images = np.where(flips[:, None, None, None], images[:, :, ::-1], images)
-    border = ((0, 0), (_PADDING, _PADDING), (_PADDING, _PADDING), (0, 0))
-    padded = np.pad(images, border, mode="reflect")
-    shifts = rng.integers(0, 2 * _PADDING + 1, size=(len(images), 2))
+    most = 4  # pixels of the random shift
+    padded = np.pad(images, ((0, 0), (most, most), (most, most), (0, 0)), mode="reflect")
+    shifts = rng.integers(0, 2 * most + 1, size=(len(images), 2))
     height, width = images.shape[1:3]
     shifted = [p[y : y + height, x : x + width] for p, (y, x) in zip(padded, shifts, strict=True)]
     return np.stack(shifted), labels
@@ -142,7 +146,7 @@ class _Learner:
         with torch.random.fork_rng():
             torch.manual_seed(number)  # of dropout
             with torch.autocast("cpu", torch.bfloat16):
-                points = self.network(embedders.normalised(images, MEAN, STD))
+                points = self.network(prepared(images, CIFAR100))
         points = points.float()
         penalty, scale = self.head.exp()
         scores = scale * ridge_scores(points[:n], targets[:n], points[n:], penalty)

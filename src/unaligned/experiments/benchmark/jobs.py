@@ -22,8 +22,6 @@ from .scores import SCORES
 MODULES = ("jobs_networks", "jobs_cells", "jobs_pictures", "jobs_manifolds")
 
 _FORMAT = "unaligned-benchmark-collection"
-# Of the rows of equal sizes, in turn: the sizes of the second half of the benchmark.
-UNEQUAL = (1.0, 2 / 3, 1 / 3)
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,9 @@ class Collection:
         """Return the collection with random rows: n of each, or n, 2n/3 and n/3 in turn."""
         found = {}
         order = rng.permutation(min(map(len, self.datasets.values()))) if paired else None
+        shares = (1.0, 2 / 3, 1 / 3) if unequal else (1.0,)
         for i, (name, points) in enumerate(self.datasets.items()):
-            n = round(n_rows * UNEQUAL[i % 3]) if unequal else n_rows
+            n = round(n_rows * shares[i % len(shares)])
             rows = rng.permutation(len(points)) if order is None else order
             found[name] = points[rows[:n]]
         return Collection(found, self.labels, self.groups, self.values)

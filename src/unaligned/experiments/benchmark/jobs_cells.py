@@ -13,8 +13,6 @@ from ...data.preprocess import apply_steps
 from ..pictures import data_file
 from .jobs import Collection, job
 
-_LAST_STAGE = 5  # later stages have fewer than 100 cells in a species, and are joined
-
 
 def _arrays(name: str) -> dict[str, npt.NDArray[Any]]:
     with np.load(data_file(name), allow_pickle=False) as stored:
@@ -41,8 +39,9 @@ def malaria(rng: np.random.Generator, full: bool) -> Collection:
         parts = data["data"].astype(float), data["indices"].astype(int), data["indptr"]
         counts = sparse.csr_array(parts, shape=tuple(data["shape"]))
         points = apply_steps(counts, ("normalize_total", "log1p", "pca:20"))
-        stages = np.minimum(data["stage"], _LAST_STAGE)
-        for stage in range(_LAST_STAGE + 1):
+        # Stages after the fifth have fewer than 100 cells in a species, and are joined with it.
+        stages = np.minimum(data["stage"], 5)
+        for stage in range(6):
             datasets[f"{species}/{stage}"] = points[stages == stage]
             labels.append(str(stage))
             groups.append(species)

@@ -15,7 +15,6 @@ from ...metrics.registry import ALIASES, DISTANCES
 from .jobs import import_own
 
 _SLOW = ("bottleneck-h1", "bottleneck-h2", "geometry-score", "gromov-wasserstein", "mtd")
-_FEWEST_ROWS = 120  # four blocks of 30, for distances that are corrected by blocks
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,8 @@ class Method:
             plain: ua.Comparison = ua.compare(datasets, **settings)
             return plain.distances
         smallest = min(map(len, datasets.values()))
-        if smallest < _FEWEST_ROWS:
-            reason = f"it needs {_FEWEST_ROWS} rows, and a dataset has {smallest}"
-            raise NotApplicableError(reason)
+        if smallest < 120:  # four blocks of 30
+            raise NotApplicableError(f"it needs 120 rows, and a dataset has {smallest}")
         tested: ua.Comparison = ua.compare(datasets, inference=True, **settings)
         assert tested.inference is not None
         return tested.inference.corrected

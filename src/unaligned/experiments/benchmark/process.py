@@ -14,9 +14,6 @@ from typing import Any
 
 from ...engine.base import check_stop
 
-# A process that waits (for a disk, for a busy machine) uses no CPU time.
-_WALL_FACTOR = 30.0
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -39,7 +36,8 @@ def run_limited(function: Callable[..., Any], arguments: tuple[Any, ...], limit:
     process.start()
     sender.close()
     outcome = None
-    deadline = time.monotonic() + _WALL_FACTOR * limit
+    # A process that waits (for a disk, for a busy machine) uses no CPU time.
+    deadline = time.monotonic() + 30.0 * limit
     try:
         while outcome is None and time.monotonic() < deadline:
             check_stop()
