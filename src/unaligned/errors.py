@@ -294,9 +294,10 @@ def _worst(notes: Sequence[Note]) -> Note:
     return worst._replace(message=f"{worst.message} {rest}")
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Return texts as a list, the first five."""
-    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+def listed(texts: Sequence[str], most: int = 5) -> str:
+    """Return texts as a list, the first `most` of them, and how many more there are."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 @contextmanager

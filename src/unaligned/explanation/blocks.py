@@ -15,6 +15,7 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import Engine, limited_blas, resolve_engine
 from ..errors import DataWarning, InputError, warn
+from ..inference.partition import SHARE, SMALLEST_BLOCK
 from ..metrics.base import squared_distances
 from ..operators.bandwidth import estimate_scale
 from ..operators.base import MatrixOperator
@@ -22,11 +23,7 @@ from ..operators.diffusion import DiffusionOperator
 from ..operators.kernel import KERNELS
 from ..spectra.pipeline import SignatureSettings
 
-# A quarter of the smaller dataset, within limits: four blocks are the fewest that show noise.
-# Beyond 250 rows blocks take longer and rank causes no better.
-SMALLEST_BLOCK, LARGEST_BLOCK, FEWEST_BLOCKS = 30, 250, 4
-_REPEAT = FEWEST_BLOCKS * LARGEST_BLOCK  # rows of a repetition: many small blocks cost no more
-SHARE = 3  # K is a third of the rows of a block, as in the permutation test
+FEWEST_BLOCKS = 4  # of each dataset: fewer do not show noise
 
 
 class Block(NamedTuple):
@@ -60,7 +57,8 @@ class Plan:
         Both datasets have equally many blocks; a larger one is sampled.
         """
         smallest = min(datasets, key=lambda dataset: dataset.n_samples)
-        size = min(max(smallest.n_samples // FEWEST_BLOCKS, SMALLEST_BLOCK), LARGEST_BLOCK)
+        # Beyond 250 rows blocks take longer and rank causes no better.
+        size = min(max(smallest.n_samples // FEWEST_BLOCKS, SMALLEST_BLOCK), 250)
         if block_size is not None:
             size = _check.positive_int("block_size", block_size, minimum=10)
         if smallest.n_samples < FEWEST_BLOCKS * size:
@@ -69,7 +67,7 @@ class Plan:
                 f"{FEWEST_BLOCKS * size}; {smallest.label} has {smallest.n_samples}. Give more "
                 "rows, or a smaller block_size."
             )
-        n_all = n_repeats * max(_REPEAT // size, FEWEST_BLOCKS)
+        n_all = n_repeats * max(1000 // size, FEWEST_BLOCKS)
         per_deck = min(smallest.n_samples // size, n_all)
         n_decks = max(1, n_all // per_deck)
         rows = []

@@ -13,10 +13,6 @@ from .._check import FloatArray
 from ..defaults import SIGNIFICANCE
 from ..inference import energy
 
-_MOST_PERMUTATIONS = 199  # per deck: 5 decks or more give a thousand
-_TINY = 1e-12  # of the squared distance: rounding
-_LEAST_GAIN = 0.25  # of the variance, by averaging over partitions of the same rows
-
 
 class Deck(NamedTuple):
     """Squared distances between the blocks of one partition, those of the first dataset first.
@@ -80,19 +76,20 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
         observed.append(
             [_statistics(m, design.observed[None], design)[:, 0] for m in (without, whole)]
         )
-        labels, _ = design.labellings(_MOST_PERMUTATIONS, rng)
+        labels, _ = design.labellings(199, rng)  # 5 decks or more give a thousand
         null.append(_statistics(_centred(without - whole), labels, design))
         variance += _jackknife(without - whole) / len(decks)
     values = np.array(observed)  # (decks, 2, C)
     (reduced, full), plain = _pooled(decks, known, values.mean(axis=0))
     permuted = np.concatenate(null, axis=1)
-    smallest = _TINY * (1.0 + np.abs(reduced) + np.abs(full))
+    tiny = 1e-12  # of a squared distance: rounding
+    smallest = tiny * (1.0 + np.abs(reduced) + np.abs(full))
     spread = np.maximum(np.sqrt(np.mean(permuted**2, axis=1)), smallest)
     largest = np.abs(permuted / spread[:, None]).max(axis=0)
     threshold = float(np.quantile(largest, 1.0 - SIGNIFICANCE))
     noise = np.sqrt(np.maximum(spread**2, variance) * _gain(values[:, 0] - values[:, 1], spread))
     difference = reduced - full
-    sums = np.maximum(corrected(plain + difference) + corrected(plain), np.sqrt(_TINY))
+    sums = np.maximum(corrected(plain + difference) + corrected(plain), np.sqrt(tiny))
     change, exceeds = difference / sums, np.abs(difference) > threshold * noise
     noise = noise / sums
     found = [np.full(known.size, fill) for fill in (np.nan, np.nan, False)]
@@ -149,7 +146,7 @@ def _gain(values: FloatArray, spread: FloatArray) -> FloatArray:
     if n_decks == 1:
         return np.ones(values.shape[1])
     between = values.var(axis=0, ddof=1) * (1.0 - 1.0 / n_decks)
-    return np.asarray(np.clip(1.0 - between / spread**2, _LEAST_GAIN, 1.0))
+    return np.asarray(np.clip(1.0 - between / spread**2, 0.25, 1.0))
 
 
 def _jackknife(difference: FloatArray) -> FloatArray:

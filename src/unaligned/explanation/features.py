@@ -18,12 +18,6 @@ from ..metrics.base import CANCELLED, squared_distances
 from .blocks import Block, Request, dense_rows, log_spectrum, read_block
 from .result import Explanation, measure
 
-# Columns up to which each is left out by itself; more are left out by groups first.
-MANY, GROUPS = 60, 20
-_MOST_COLUMNS = 5000  # whose correlations, 200 MB, are computed
-_ALIKE = 0.5  # 1 - |correlation| within a group, on average
-_CORRELATION_ROWS = 2000  # rows from which correlations are estimated: ±0.02
-
 
 class Candidate(NamedTuple):
     """Columns that are left out together, by their positions in each dataset."""
@@ -116,12 +110,17 @@ def _candidate(name: str, members: Iterable[str], labels: Sequence[Sequence[str]
 
 
 def correlated_groups(
-    datasets: Sequence[Dataset], labels: Sequence[Sequence[str]], rng: np.random.Generator
+    datasets: Sequence[Dataset],
+    labels: Sequence[Sequence[str]],
+    rng: np.random.Generator,
+    *,
+    n_groups: int = 20,
 ) -> list[list[str]]:
-    """Return the features in groups of correlated ones, at most `GROUPS` of them.
+    """Return the features in groups of correlated ones, at most `n_groups` of them.
 
-    Average linkage of 1 - |correlation|, cut at 0.5 or where `GROUPS` are left, over both
-    datasets where they have the same features, else for each by itself. O(d²) memory.
+    Average linkage of 1 - |correlation|, cut at 0.5 or where `n_groups` are left, over both
+    datasets where they have the same features, else for each by itself. Correlations are those
+    of 2000 rows (± 0.02). O(d²) memory, 200 MB for 5000 features, the most.
     """
     shared = list(labels[0]) == list(labels[1])
     found: list[list[str]] = []
@@ -132,25 +131,20 @@ def correlated_groups(
         else [(x, [d]) for x, d in zip(labels, datasets, strict=True)]
     )
     for names, members in sides:
-        if len(names) > _MOST_COLUMNS:
+        if len(names) > 5000:
             raise InputError(
-                f"by='features' groups up to {_MOST_COLUMNS} columns by correlation, and there "
-                f"are {len(names)}. Give feature_groups, or select columns first."
+                "by='features' groups up to 5000 columns by correlation, and there are "
+                f"{len(names)}. Give feature_groups, or select columns first."
             )
-        values = [_sample(dataset, rng) for dataset in members]
-        groups = _linked(np.mean([_correlation(v) for v in values], axis=0), GROUPS // len(sides))
-        for group in groups:
+        chosen = [np.sort(rng.permutation(dataset.n_samples)[:2000]) for dataset in members]
+        values = [dense_rows(d, rows) for d, rows in zip(members, chosen, strict=True)]
+        correlation = np.mean([_correlation(v) for v in values], axis=0)
+        for group in _linked(correlation, n_groups // len(sides)):
             fresh = [n for n in dict.fromkeys(names[i] for i in group) if n not in known]
             known.update(fresh)
             if fresh:
                 found.append(fresh)
     return found
-
-
-def _sample(dataset: Dataset, rng: np.random.Generator) -> FloatArray:
-    n = dataset.n_samples
-    rows = np.sort(rng.permutation(n)[:_CORRELATION_ROWS])
-    return dense_rows(dataset, rows)
 
 
 def _correlation(values: FloatArray) -> FloatArray:
@@ -167,7 +161,7 @@ def _linked(correlation: FloatArray, n_groups: int) -> list[IndexArray]:
     apart = np.clip(1.0 - correlation, 0.0, 1.0)
     np.fill_diagonal(apart, 0.0)
     tree = linkage(squareform(0.5 * (apart + apart.T), checks=False), "average")
-    labels = fcluster(tree, _ALIKE, "distance")
+    labels = fcluster(tree, 0.5, "distance")
     if labels.max() > n_groups:
         labels = fcluster(tree, n_groups, "maxclust")
     return [np.flatnonzero(labels == label) for label in np.unique(labels)]
@@ -176,7 +170,8 @@ def _linked(correlation: FloatArray, n_groups: int) -> list[IndexArray]:
 def explain_features(request: Request, groups: Mapping[Any, Any] | None) -> Explanation:
     """Return the changes without each feature or group; see `explain`."""
     labels = column_labels(request.datasets)
-    is_many = groups is None and max(len(set(side)) for side in labels) > MANY
+    # Up to 60 columns, each is left out by itself; more are left out by groups first.
+    is_many = groups is None and max(len(set(side)) for side in labels) > 60
     if is_many:
         rng = np.random.default_rng(request.seed)
         found = correlated_groups(request.datasets, labels, rng)

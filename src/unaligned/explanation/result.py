@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
-from ..errors import DataWarning, counted, warn
+from ..errors import DataWarning, counted, listed, warn
 from .blocks import Request
 from .changes import changes_of, deck_of
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from .quantities import ScaleExplanation
 
-_NAMED = 5  # candidates that the summary names
 _NOUNS = {"features": "feature", "rows": "group"}
 
 
@@ -102,12 +101,8 @@ class Explanation:
         )
 
     def _listed(self, places: list[Any]) -> str:
-        shown = [
-            f"{self.labels[i]} ({self.change[i]:+.2g} ± {self.noise[i]:.1g})"
-            for i in places[:_NAMED]
-        ]
-        return ", ".join(shown) + (
-            f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        return listed(
+            [f"{self.labels[i]} ({self.change[i]:+.2g} ± {self.noise[i]:.1g})" for i in places]
         )
 
     def plot(self, ax: Axes | None = None, *, n_shown: int = 20) -> Axes:

@@ -12,14 +12,10 @@ from .. import _check
 from .._check import FloatArray, IndexArray
 from ..engine import check_stop
 from ..errors import DataWarning, InputError, InputTypeError, about, counted, warn
-from ..inference.partition import row_labels
-from .blocks import SHARE, Request, dense_rows, log_spectrum, read_block
+from ..inference.partition import SHARE, row_labels
+from .blocks import Request, dense_rows, log_spectrum, read_block
 from .features import column_labels
 from .result import Explanation, measure
-
-_LEAST_ROWS = 10  # that must be left of every block
-_CLUSTERS = 8  # of labels="auto"
-_CLUSTER_ROWS = 50  # per cluster at least, so that blocks hold several rows of each
 
 Labels = npt.NDArray[np.str_]
 
@@ -65,7 +61,8 @@ def _clusters(request: Request) -> tuple[Labels, Labels]:
     used = [np.unique(rows) for rows in request.plan.rows]
     values = [dense_rows(d, rows) for d, rows in zip(datasets, used, strict=True)]
     found = [np.zeros(d.n_samples, dtype="<U64") for d in datasets]
-    n_clusters = max(2, min(_CLUSTERS, min(map(len, values)) // _CLUSTER_ROWS))
+    # 50 rows per cluster at least, so that blocks hold several rows of each.
+    n_clusters = max(2, min(8, min(map(len, values)) // 50))
 
     def cluster(points: FloatArray) -> IndexArray:
         model = KMeans(n_clusters, n_init=4, random_state=request.seed % 2**32)
@@ -86,8 +83,8 @@ def _clusters(request: Request) -> tuple[Labels, Labels]:
 def groups_of(labels: tuple[Labels, Labels], request: Request) -> list[Group]:
     """Return the groups that can be left out; warn about those that leave too few rows.
 
-    Without a group blocks have fewer rows. All are then compared at the size of the smallest,
-    against random rows of the same blocks, equally many.
+    Without a group blocks have fewer rows, ten or more. All are then compared at the size of the
+    smallest, against random rows of the same blocks, equally many.
     """
     plan, k = request.plan, request.settings.n_eigenvalues
     parts = [own[rows] for own, rows in zip(labels, plan.rows, strict=True)]
@@ -95,7 +92,7 @@ def groups_of(labels: tuple[Labels, Labels], request: Request) -> list[Group]:
     found, dropped = [], []
     for name in map(str, names):
         least = min(int((part != name).sum(axis=1).min()) for part in parts)
-        if least < max(_LEAST_ROWS, k or 0):
+        if least < max(10, k or 0):
             dropped.append(f"{name!r} ({counted(least, 'row')} left)")
         else:
             found.append(Group(name, least, k or max(least // SHARE, 3)))

@@ -19,18 +19,6 @@ from .changes import corrected
 from .decades import decade_shares
 from .quantities import Quantity, ScaleExplanation
 
-# Components: n eigenvalues of at least NEAR_ONE, the next lower by GAP. A connected curve has a
-# gap of 0.47 at most after any but the first, since its eigenvalues are x, x⁴, x⁹, ….
-NEAR_ONE, GAP = 0.8, 0.5
-_HALVINGS = 10  # of σ² at most
-_SHARE = 0.02  # of the rows: the smallest component; rows with fewer neighbours are no part of one
-_CONNECTED = 0.9  # of the rows that have neighbours; below, σ² is too small to see components
-
-NEIGHBOURS = 2.0  # ΣK / N where the dimension is read: docs/explain.md has other choices
-_MOST_ROWS = 3000  # for the dimension: 72 MB
-_PARTS = 10  # of the rows, for its interval
-_QUERIES = 300  # rows from which σ of the dimension is found
-
 
 class BlockScales(NamedTuple):
     """What one block gives: log(λ + γ), σ, and the named numbers."""
@@ -51,7 +39,7 @@ def explain_scale(request: Request) -> ScaleExplanation:
         _quantity(name, [each.item(i) for each in numbers])
         for i, name in enumerate(("components", "gap", "effective rank"))
     ]
-    n_rows = min(_MOST_ROWS, *(dataset.n_samples for dataset in request.datasets))
+    n_rows = min(3000, *(dataset.n_samples for dataset in request.datasets))  # 72 MB
     dimensions = [dimension(dataset, n_rows, request.seed) for dataset in request.datasets]
     quantities.append(_quantity("dimension", dimensions))
     parting, length = _parting(sides, decks)
@@ -180,17 +168,19 @@ def components(squared: FloatArray, sigma_squared: float, kernel: str) -> tuple[
     of 0.5 or more at some σ² counts, and its largest gap. Components of fewer than 2 % of the
     rows are not seen. O(b³) time.
     """
-    least = max(_SHARE * len(squared), 1.0)
+    least = max(0.02 * len(squared), 1.0)
     count, widest = 1, 0.0
-    for halving in range(_HALVINGS):
+    for halving in range(10):
         check_stop()
         affinity = affinity_of(squared, kernel, sigma_squared / 2.0**halving)
         kept = np.flatnonzero(affinity.sum(axis=1) - 1.0 >= least)
-        if kept.size < _CONNECTED * len(squared):
+        if kept.size < 0.9 * len(squared):  # σ² is too small to see components
             break
         found = eigenvalues_of(affinity[np.ix_(kept, kept)])
         gaps = found[:-1] - found[1:]
-        separated = np.flatnonzero((gaps >= GAP) & (found[:-1] >= NEAR_ONE)) + 1
+        # A connected curve has a gap of 0.47 at most after any but the first eigenvalue, since
+        # they are x, x⁴, x⁹, ….
+        separated = np.flatnonzero((gaps >= 0.5) & (found[:-1] >= 0.8)) + 1
         n = int(separated[-1]) if separated.size else 1
         if n >= count:
             widest = max(float(gaps[n - 1]), widest if n == count else 0.0)
@@ -203,22 +193,23 @@ def dimension(dataset: Dataset, n_rows: int, seed: int) -> Estimate:
 
     :math:`d \log S / d \log \sigma` with :math:`S = \sum_{i \ne j} \exp(-\|x_i - x_j\|^2 /
     2\sigma^2)`, which is :math:`\sum K r^2 / \sigma^2 \sum K` (Coifman, Shkolnisky, Sigworth and
-    Singer, 2008), at the σ where S is 2 N: a scale of few neighbours. Duplicates do not count.
+    Singer, 2008), at the σ where S is 2 N by 300 rows: a scale of few neighbours
+    (docs/explain.md has other choices). Duplicates do not count.
     The error is twice that over ten parts of the rows: a pair counts from both its ends
     (Hoeffding, 1948). O(N² d) time, 8 N² bytes.
     """
     rows = np.sort(dataset.generator(seed).permutation(dataset.n_samples)[:n_rows])
     squared = read_block(dataset, rows).squared
     squared[squared == 0.0] = np.inf
-    sigma_squared = _local_scale(squared[:_QUERIES])
+    sigma_squared = _local_scale(squared[:300])
     affinity = np.exp(squared * (-0.5 / sigma_squared))
     squared[np.isinf(squared)] = 0.0
     growth = np.einsum("ij,ij->i", affinity, squared) / sigma_squared
     sums = affinity.sum(axis=1)
     order = np.random.default_rng(seed).permutation(len(rows))
-    parts = [growth[own].sum() / sums[own].sum() for own in np.array_split(order, _PARTS)]
-    error = 2.0 * np.std(parts, ddof=1) / np.sqrt(_PARTS)
-    return Estimate(np.asarray(growth.sum() / sums.sum()), np.asarray(error), _PARTS - 1)
+    parts = [growth[own].sum() / sums[own].sum() for own in np.array_split(order, 10)]
+    error = 2.0 * np.std(parts, ddof=1) / np.sqrt(len(parts))
+    return Estimate(np.asarray(growth.sum() / sums.sum()), np.asarray(error), len(parts) - 1)
 
 
 def _local_scale(squared: FloatArray) -> float:
@@ -228,5 +219,5 @@ def _local_scale(squared: FloatArray) -> float:
     for _ in range(40):
         middle = 0.5 * (low + high)
         mean = np.exp(squared * (-0.5 / np.exp(middle))).sum(axis=1).mean()
-        low, high = (middle, high) if mean < NEIGHBOURS else (low, middle)
+        low, high = (middle, high) if mean < 2.0 else (low, middle)
     return float(np.exp(high))

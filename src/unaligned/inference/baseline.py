@@ -40,10 +40,6 @@ from .instruments import (
 from .partition import LARGEST_BLOCK, MOST_BLOCKS, SMALLEST_BLOCK, fit_to_blocks
 
 _MOST_BLOCKS = 400  # of the reference: of 500 rows, 10 s to fit and 20 ms for 3000 permutations
-_USUAL_BLOCKS = 200  # where one block of a batch cannot reach the level anyway
-_KERNEL_BLOCKS, _KERNEL_ROWS = 512, 8  # 4096 rows; more hardly add power to batches of 1000
-_KEPT_BYTES = 1 << 24  # of rows of the reference
-_FEWEST_KEPT = 256  # rows, however many columns they have
 
 
 @dataclass(frozen=True)
@@ -221,10 +217,13 @@ class _Rows:
 
     @property
     def kept(self) -> FloatArray:
-        """The rows for kernels and features."""
+        """The rows for kernels and features: 4096, or as many as take 16 MiB, but at least 256.
+
+        More than 4096 hardly add power to batches of 1000.
+        """
         columns = self.points(self.rest[:1]).shape[1]
-        most = max(_KEPT_BYTES // (8 * columns), _FEWEST_KEPT)
-        return self.points(self.rest[: min(_KERNEL_BLOCKS * _KERNEL_ROWS, most)])
+        most = max((1 << 24) // (8 * columns), 256)
+        return self.points(self.rest[: min(4096, most)])
 
     @property
     def width(self) -> float:
@@ -236,7 +235,7 @@ def _point_instrument(name: str, points: FloatArray, width: float) -> Instrument
     """Return the instrument of this name, a kernel or features, fitted to points."""
     if name == FEATURES:
         return Features(np.sort(points, axis=0))
-    size = min(-(-len(points) // _KERNEL_BLOCKS), _KERNEL_ROWS)
+    size = min(-(-len(points) // 512), 8)  # 512 blocks of the 4096 rows that are kept
     return Kernel.fit(name, points, size, width)
 
 
@@ -276,7 +275,7 @@ def _block_size(n_rows: int, settings: Settings) -> int:
     a batch needs several anyway, and there are 200.
     """
     needed = math.ceil(1.0 / settings.level(len(settings.distances))) - 1
-    blocks = needed if needed <= _MOST_BLOCKS else _USUAL_BLOCKS
+    blocks = needed if needed <= _MOST_BLOCKS else 200
     return min(max(n_rows // blocks, SMALLEST_BLOCK), LARGEST_BLOCK)
 
 

@@ -32,8 +32,6 @@ from .partition import (
 )
 
 _CALLER = "compare(inference=True)"
-_PER_PAIR = 40  # permutations per pair, so that 0.05 divided by the number of pairs is reached
-_USUAL = 9999  # permutations at least
 
 
 def infer(
@@ -63,7 +61,9 @@ def infer(
     method = fit_to_blocks(_few_eigenvalues(method, size), size)
     with collected():  # the same warnings come of the datasets as a whole
         method, found = describe_blocks(method, [b for part in blocks for b in part], seed, engine)
-    pairs = _PairTests(method, found, counts, max(_USUAL, _PER_PAIR * len(places)), seed, engine)
+    # 40 permutations per pair, so that 0.05 divided by the number of pairs can be reached.
+    n_permutations = max(9999, 40 * len(places))
+    pairs = _PairTests(method, found, counts, n_permutations, seed, engine)
     # The order of datasets must not matter; pairs of the same sizes share their permutations.
     ranks = [(count, d.fingerprint) for count, d in zip(counts, datasets, strict=True)]
     ranked = {place: sorted(place, key=lambda i: ranks[i]) for place in places}

@@ -29,12 +29,6 @@ from . import energy, kolmogorov
 from .partition import MOST_BLOCKS, describe_blocks, take_blocks
 
 SHAPE, KERNELS, FEATURES = "les", ("edistance", "mmd"), "ks"
-_USUAL_ITEMS, _FEWEST_ITEMS = 100, 8  # blocks of reference and batch that kernels keep at least
-_TILE = 1 << 20  # distances at a time, 8 MiB
-_PER_LEVEL = 5.0  # permutations per 1 / level: p-values of a fifth of the level can be reached
-_FAR = 10.0  # times the level; p-values above need no more digits
-_AS_LARGE = 20  # permuted statistics at least as large as the observed one that are enough
-_FIRST, _STEP = 200, 1000  # permutations, at first and at most at a time
 _MOST_PERMUTATIONS = 1_000_000  # 10 s for 400 blocks
 SMALLEST_LEVEL = 1.0 / _MOST_PERMUTATIONS
 
@@ -78,8 +72,11 @@ class Reading:
 
 
 def n_permutations_for(level: float) -> int:
-    """Return how many random permutations a test at this level gets."""
-    return min(max(_STEP, math.ceil(_PER_LEVEL / level)), _MOST_PERMUTATIONS) - 1
+    """Return how many random permutations a test at this level gets.
+
+    A thousand or more, such that p-values of a fifth of the level can be reached.
+    """
+    return min(max(1000, math.ceil(5.0 / level)), _MOST_PERMUTATIONS) - 1
 
 
 def smallest_p_value(n_reference: int, n_batch: int, level: float) -> float:
@@ -156,9 +153,10 @@ class BlockInstrument(Instrument):
     ) -> tuple[float, float]:
         """Return the statistic of the first k items, and its p-value under permutations.
 
-        Permutations are drawn until the p-value p of those so far is above a limit, which falls
-        with their number. The test stays valid: with the first number whose limit is at most t,
-        p ≤ t at the end only if p ≤ t was true then.
+        Permutations are drawn until the p-value p of those so far is above a limit: ten times the
+        level, or 20 statistics as large as the observed one. The limit falls with their number.
+        The test stays valid: with the first number whose limit is at most t, p ≤ t at the end
+        only if p ≤ t was true then.
         """
         design, number = energy.Design.of(k, self.n_items), n_permutations_for(level)
         observed = float(energy.statistic(pooled, design.observed[None], design)[0])
@@ -167,7 +165,7 @@ class BlockInstrument(Instrument):
             null = energy.statistic(pooled, labels, design)
             return observed, energy.p_value(observed, null, is_exact=True)
         n_drawn, n_as_large, p_value = 0, 0, 0.0
-        while n_drawn < number and p_value <= max(_FAR * level, _AS_LARGE / (n_drawn + 1)):
+        while n_drawn < number and p_value <= max(10.0 * level, 20 / (n_drawn + 1)):
             labels = _permutations(k, self.n_items, seed, n_drawn)[: number - n_drawn]
             null = energy.statistic(pooled, labels, design)
             n_as_large += energy.n_as_large(observed, null)
@@ -178,9 +176,9 @@ class BlockInstrument(Instrument):
 
 @lru_cache(maxsize=16)  # those of a check at a usual level, by two instruments
 def _permutations(n_first: int, n_second: int, seed: int, start: int) -> energy.Labels:
-    """Return random permutations from number `start` on: as many again, within limits."""
+    """Return random permutations from number `start` on: as many again, from 200 to 1000."""
     rng = np.random.default_rng([seed, n_first, n_second, start])
-    number = min(max(start, _FIRST), _STEP)
+    number = min(max(start, 200), 1000)
     return energy.Design.of(n_first, n_second).labellings(number, rng)[0]
 
 
@@ -262,12 +260,12 @@ class Kernel(BlockInstrument):
         return super(Kernel, self._for(batch.n_samples)).read(batch, level, seed, engine)
 
     def _for(self, n_rows: int) -> Kernel:
-        """Return the instrument with the size of blocks for a batch of this many rows."""
+        """Return the instrument with the size of blocks for a batch of this many rows.
+
+        Blocks are joined while the reference keeps 100 of them, and the batch 8.
+        """
         factor = 1
-        while (
-            self.n_items // (2 * factor) >= _USUAL_ITEMS
-            and n_rows // (2 * factor * self.size) >= _FEWEST_ITEMS
-        ):
+        while self.n_items // (2 * factor) >= 100 and n_rows // (2 * factor * self.size) >= 8:
             factor *= 2
         if factor not in self._joined:
             n = self.n_items // factor
@@ -300,7 +298,7 @@ def _block_means(
     """Return the mean of ρ over the rows of every pair of blocks, (n, m)."""
     n, m = len(first) // size, len(second) // size
     found = np.empty((n, m))
-    step = max(1, _TILE // (size * len(second)))
+    step = max(1, (1 << 20) // (size * len(second)))  # 8 MiB of distances at a time
     with np.errstate(over="ignore", invalid="ignore"):  # checked by the caller
         for start in range(0, n, step):
             part = first[start * size : (start + step) * size]

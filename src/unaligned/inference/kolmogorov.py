@@ -6,10 +6,6 @@ import numpy as np
 
 from .._check import FloatArray, IndexArray
 
-# Tail probabilities are computed as 1 - (a sum of probabilities), whose rounding errors stay below
-# this; smaller ones come from a bound.
-_SMALLEST = 1e-10
-
 
 def largest_gaps(reference: FloatArray, batch: FloatArray) -> IndexArray:
     r"""Return n m D of every feature, (d,), where D is the largest difference of the two ECDFs.
@@ -60,12 +56,14 @@ def p_values(gaps: IndexArray, n: int, m: int, *, exact_below: float) -> FloatAr
     found: FloatArray = kolmogorov(share * np.sqrt(n * m / (n + m)))
     exponent = 2.0 * share**2 * n * m / (np.sqrt(n) + np.sqrt(m)) ** 2
     bound = np.maximum(4.0 * np.exp(-exponent), np.finfo(np.float64).tiny)  # never 0
-    chosen = np.flatnonzero((found <= exact_below) & (bound > _SMALLEST))
+    # Exact tails are 1 - (a sum of probabilities), whose rounding errors stay below this.
+    smallest = 1e-10
+    chosen = np.flatnonzero((found <= exact_below) & (bound > smallest))
     if chosen.size:
         distinct, places = np.unique(gaps[chosen], return_inverse=True)
-        exact = np.maximum(_exact(distinct, *sorted((n, m))), _SMALLEST)
+        exact = np.maximum(_exact(distinct, *sorted((n, m))), smallest)
         found[chosen] = np.minimum(exact[places], bound[chosen])
-    return np.where(bound <= _SMALLEST, bound, np.minimum(found, 1.0))
+    return np.where(bound <= smallest, bound, np.minimum(found, 1.0))
 
 
 def _exact(gaps: IndexArray, n: int, m: int) -> FloatArray:

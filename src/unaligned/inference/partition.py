@@ -31,18 +31,17 @@ from ..metrics.base import Distance, SpectralDistance
 from ..spectra.blocks import block_signatures
 from ..spectra.signature import Signature
 
-# The block rule, from the power study in docs/inference.md: a tenth of the rows, within limits.
-# Fewer than 30 rows have too few eigenvalues, more than 500 take long and add no power.
-SMALLEST_BLOCK, LARGEST_BLOCK, BLOCKS = 30, 500, 10
-GROUP_BLOCKS = 4  # blocks per group that the rule aims at: only their mean counts
+# Rows of a block, from the power study in docs/inference.md: fewer than 30 have too few
+# eigenvalues, more than 500 take long and add no power.
+SMALLEST_BLOCK, LARGEST_BLOCK = 30, 500
 MOST_BLOCKS = 200  # of one dataset: 5 s and 100,000 rows; more rows are sampled
-SHARE = 3  # K is a third of the block size
+SHARE = 3  # K is a third of the rows of a block
 
 Method = TypeVar("Method", bound=Distance)
 
 
-def block_size_of(block_size: int | None, n_rows: int, n_blocks: int = BLOCKS) -> int:
-    """Return the given block size, or that of the rule for this many rows."""
+def block_size_of(block_size: int | None, n_rows: int, *, n_blocks: int = 10) -> int:
+    """Return the given block size, or a share of the rows within limits: a tenth by default."""
     if block_size is not None:
         return _check.positive_int("block_size", block_size, minimum=4)
     return min(max(n_rows // n_blocks, SMALLEST_BLOCK), LARGEST_BLOCK)

@@ -29,7 +29,6 @@ from ..metrics.registry import DistanceLike, resolve_distance
 from ..spectra.blocks import noise_floor
 from . import energy
 from .partition import (
-    GROUP_BLOCKS,
     averaged,
     block_size_of,
     cut,
@@ -329,7 +328,7 @@ def _group_design(
         for group in found
     ]
     n_rows, group, dataset = min(counts, key=lambda count: count[0])
-    size = block_size_of(block_size, n_rows, GROUP_BLOCKS)
+    size = block_size_of(block_size, n_rows, n_blocks=4)  # only the mean of a group counts
     if n_rows < size:
         raise InputError(
             f"groups: {group!r} of {dataset.label} has {counted(n_rows, 'row')}, and block_size "

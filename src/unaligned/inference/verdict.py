@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ..errors import listed
 from .instruments import Reading
-
-_SHOWN = 5  # features named in one line
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,7 @@ class DriftCheck:
         """The p-value of every instrument, and the features that moved."""
         parts = [f"{r.name} p = {r.p_value:.2g}{' *' * r.is_drift}" for r in self.readings]
         if self.moved:
-            names = list(self.moved)
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            parts.append(f"moved: {', '.join(names[:_SHOWN])}{more}")
+            parts.append(f"moved: {listed(list(self.moved))}")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__, _check
-from ..errors import InputError, InputTypeError, counted
+from ..errors import InputError, InputTypeError, counted, listed
 from ..figures import drift_history
 from ..figures.style import style
 from ..io.archive import write_text
@@ -21,8 +21,6 @@ from .summary import name as named
 
 if TYPE_CHECKING:
     from ..inference.verdict import DriftCheck
-
-_SHOWN = 8  # features named in a cell or a sentence
 
 
 def write_drift_report(
@@ -86,11 +84,8 @@ def _findings(history: Sequence[DriftCheck]) -> list[str]:
         found.append(f"Seen by {by}.")
     moved = Counter(feature for check in drifted for feature in check.moved)
     if moved:
-        often = ", ".join(
-            f"{named(feature)} ({count})" for feature, count in moved.most_common(_SHOWN)
-        )
-        rest = f" and {len(moved) - _SHOWN} more" if len(moved) > _SHOWN else ""
-        found.append(f"Features that moved, and in how many batches: {often}{rest}.")
+        often = [f"{named(feature)} ({count})" for feature, count in moved.most_common()]
+        found.append(f"Features that moved, and in how many batches: {listed(often, 8)}.")
     return found
 
 
@@ -111,7 +106,7 @@ def _table(history: Sequence[DriftCheck]) -> str:
 
 def _row(check: DriftCheck, names: Sequence[str]) -> str:
     own: dict[str, Any] = {r.name: f"{r.p_value:.2g}" for r in check.readings}
-    moved = ", ".join([*check.moved][:_SHOWN]) + (" …" if len(check.moved) > _SHOWN else "")
+    moved = listed([*check.moved], 8)
     verdict = f"drift{f': {moved}' if moved else ''}" if check.is_drift else "no drift"
     cells: list[object] = [_time(check), check.n_samples]
     cells += [own.get(name, "") for name in names]

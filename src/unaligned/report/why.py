@@ -10,8 +10,6 @@ from ..errors import InputError, InputTypeError
 from ..explanation import Explanation, ScaleExplanation
 from ..result import Comparison
 
-_MOST = 40  # candidates that are shown
-
 
 def why_of(
     comparison: Comparison, explanations: Sequence[Explanation | ScaleExplanation]
@@ -47,12 +45,13 @@ def _entry(comparison: Comparison, found: Any) -> dict[str, Any]:
         keys = ("name", "values", "low", "high", "differs")
         rows = [dict(zip(keys, quantity, strict=True)) for quantity in found.quantities]
         return {**entry, "quantities": rows}
+    most = 40  # candidates that are shown
     return {
         **entry,
         "distance": found.distance,
-        "labels": found.labels[:_MOST],
-        "change": found.change[:_MOST],
-        "noise": found.noise[:_MOST],
-        "marked": found.exceeds_noise[:_MOST],
-        "more": max(len(found.labels) - _MOST, 0),
+        "labels": found.labels[:most],
+        "change": found.change[:most],
+        "noise": found.noise[:most],
+        "marked": found.exceeds_noise[:most],
+        "more": max(len(found.labels) - most, 0),
     }

@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import figures
 from ..._check import FloatArray
-from ...errors import counted
+from ...errors import counted, listed
 from ...io.archive import write_text
 from ..base import markdown_table
 from .jobs import Job
@@ -136,8 +136,7 @@ def _best(scores: pd.Series[float]) -> str:
     if scores.empty:
         return "–"
     top = list(scores[scores >= scores.max() - 0.005].index)
-    more = f" and {len(top) - 3} more" if len(top) > 3 else ""
-    return f"{scores.max():.2f} {', '.join(top[:3])}{more}"
+    return f"{scores.max():.2f} {listed(top, 3)}"
 
 
 def write(
