@@ -91,7 +91,7 @@ FAMILIES = {
 # name -> (make, K, γ, the most time relative to the authors' way)
 SOLVING = {
     "digits": (digits, 200, 1e-8, 1.0),
-    "N(0, I100)": (noise, 200, 1e-8, 1.5),
+    "N(0, I100)": (noise, 200, 1e-8, 0.7),
     "five clusters": (five_clusters, 500, 1e-6, 1.0),
     "Klein": (klein, 200, 1e-8, 1.0),
     "CytoTree D0": (cytotree, 200, 1e-8, 1.0),

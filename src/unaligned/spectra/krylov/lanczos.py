@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from numpy.random import Generator
 from scipy.linalg import eig_banded, eigvals_banded, qr
@@ -147,27 +149,25 @@ class BlockLanczos:
         rounding, to those before.
         """
         self._project(block, since, beside)
-        basis, factor, order = qr(block, mode="economic", pivoting=True, check_finite=False)
-        free = self.operator.n_samples - self.columns
-        rank = min(int(np.count_nonzero(np.abs(np.diagonal(factor)) > floor)), free)
-        restored = np.empty((rank, block.shape[1]))
-        restored[:, order] = factor[:rank]
-        basis = np.asfortranarray(basis[:, :rank])
+        basis, restored = _factors(block, floor, self.operator.n_samples - self.columns)
         # The second pass comes after the normalisation, which magnifies what the first left.
         # Another one follows where that was much (Kahan: twice is enough, if the second is tame).
-        for _ in range(4):
+        scaling = np.eye(basis.shape[1])
+        for attempt in range(4):
+            if attempt:
+                basis = product(basis, scaling)
             self._project(basis, 0, beside)
-            squares, axes = np.linalg.eigh(basis.T @ basis)
+            squares, axes = np.linalg.eigh(inner(basis, basis))
             # A direction that lies in Q after all was rounding, scaled up: drop it as well.
             kept = squares > 0.01
             lengths, axes = np.sqrt(squares[kept]), axes[:, kept]
-            basis = basis @ (axes / lengths)
+            scaling = axes / lengths
             restored = (lengths[:, None] * axes.T) @ restored
             if np.all(squares > 0.5):
                 break
-        # Turned so that R is upper triangular in spite of the pivoting: T has bandwidth b.
+        # Turned so that R is upper triangular: T has bandwidth b.
         turn, triangular = np.linalg.qr(restored)
-        return np.asfortranarray(basis @ turn), triangular
+        return product(basis, scaling @ turn), triangular
 
     def _project(self, block: FloatArray, since: int, beside: FloatArray | None) -> None:
         """Project a block, in place, off the columns of Q from `since` on (and `beside`)."""
@@ -175,6 +175,22 @@ class BlockLanczos:
         block -= product(basis, inner(basis, block))
         if beside is not None:
             block -= beside @ (beside.T @ block)
+
+
+def _factors(block: FloatArray, floor: float, most: int) -> tuple[FloatArray, FloatArray]:
+    """Return V, R with block = V R + (what is below `floor`), V of at most `most` columns.
+
+    V is orthonormal to 1e-8 at least; the caller orthogonalises it again.
+    """
+    squares, axes = np.linalg.eigh(inner(block, block))
+    if squares[0] > max(1e-8 * squares[-1], floor**2) and squares.size <= most:
+        lengths = np.sqrt(squares)  # four times as fast as a QR decomposition, on one thread
+        return product(block, axes / lengths), lengths[:, None] * axes.T
+    basis, factor, order = qr(block, mode="economic", pivoting=True, check_finite=False)
+    rank = min(int(np.count_nonzero(np.abs(np.diagonal(factor)) > floor)), most)
+    restored = np.empty((rank, block.shape[1]))
+    restored[:, order] = factor[:rank]
+    return np.asfortranarray(basis[:, :rank]), restored
 
 
 def complement_norm(
@@ -232,12 +248,15 @@ def _enclosure(probe: BlockLanczos, least: float) -> tuple[float, float]:
         # A polynomial vanishes on all that Ω reaches: nothing above the largest node is left.
         return top, top
     spread = max(top - float(nodes[0]), EPS * abs(top), np.finfo(np.float64).tiny)
-    for offset in spread * 1e-3 * 1.25 ** np.arange(90):
+
+    def proves(offset: float) -> bool:
         at = _recurrence(top + offset, alpha, beta)
         damped = (polynomials @ at / (at @ at))[:, None] * rows
-        if float(np.linalg.eigvalsh(damped.T @ damped)[-1]) < least:
-            return top, top + float(offset)
-    return top, float("inf")
+        return bool(np.linalg.eigvalsh(damped.T @ damped)[-1] < least)
+
+    offsets = spread * 1e-3 * 1.25 ** np.arange(90)
+    found = bisect_left(offsets, True, key=proves)
+    return top, (top + float(offsets[found]) if found < offsets.size else float("inf"))
 
 
 def _jacobi(
