@@ -44,9 +44,8 @@ DataLike: TypeAlias = Any
 # Options of reading AnnData, in memory or in a file.
 READING = ("group_by", "use_rep", "layer", "var_names", "mask_obs")
 
-# Sizes beyond this ratio bias LES where K is beyond a quarter of the smaller N; beyond the larger
-# ratio at any K (benchmarks/bench_sizes.py: 3 to 5 times the noise at K = N/4 and 4 N rows).
-SIZE_RATIO, LARGE_RATIO = 1.5, 4.0
+# Sizes beyond this ratio bias LES where K is beyond a quarter of the smaller N.
+SIZE_RATIO = 1.5
 
 
 def own_name(data: DataLike) -> str | None:
@@ -380,10 +379,11 @@ def is_size_biased(small: int, large: int, n_eigenvalues: int) -> bool:
     """Return whether the distance of samples of these sizes is material by size alone.
 
     That is so if they differ more than 1.5-fold and K is beyond a quarter of the smaller one, or
-    if they differ more than fourfold.
+    if they differ more than fourfold: by 3 to 5 times the noise at K = N/4 and 4 N rows
+    (benchmarks/bench_sizes.py).
     """
     far = 4 * n_eigenvalues > small
-    return large > (SIZE_RATIO if far else LARGE_RATIO) * small
+    return large > (SIZE_RATIO if far else 4.0) * small
 
 
 def warn_about_values(method: Distance, items: Sequence[Dataset | Signature]) -> None:

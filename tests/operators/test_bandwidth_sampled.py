@@ -96,7 +96,7 @@ def test_median_in_a_gap_is_covered_in_few_passes(name, monkeypatch):
     for seed in range(20):
         passes.clear()
         found = median_of_many_points(cloud, np.random.default_rng(seed), n_pairs=50_000)
-        assert len(passes) <= len(sampling._MARGINS) + sampling._NARROWINGS
+        assert len(passes) <= 9
         covered.append(abs(found.value - truth) <= 2 * found.standard_error * (1 + 1e-9))
     assert np.mean(covered) >= 0.9
 
@@ -175,15 +175,16 @@ def test_sparse_points_agree_with_dense_ones(density):
 
 
 def test_bracket_that_misses_is_widened(monkeypatch):
-    monkeypatch.setattr(sampling, "_MARGINS", (1e-9, 0.5))
+    missing = partial(sampling.sampled_median, margins=(1e-9, 0.5))
+    monkeypatch.setattr(sampling, "sampled_median", missing)
     cloud = PointCloud(CLOUDS["3-torus"])
     found = median_of_many_points(cloud, np.random.default_rng(0), n_pairs=10**6)
     assert abs(found.value - median_of_points(cloud)) <= 4 * found.standard_error
 
 
 def test_exhausted_margins_do_not_raise(monkeypatch):
-    monkeypatch.setattr(sampling, "_MARGINS", (1e-9,))
-    monkeypatch.setattr(sampling, "_NARROWINGS", 0)
+    exhausted = partial(sampling.sampled_median, margins=(1e-9,), n_narrowings=0)
+    monkeypatch.setattr(sampling, "sampled_median", exhausted)
     found = median_of_many_points(
         PointCloud(CLOUDS["3-torus"]), np.random.default_rng(0), n_pairs=10**5
     )

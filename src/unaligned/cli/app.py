@@ -29,6 +29,8 @@ _CITATION = """\
   version = {%s},
 }"""
 
+DIFFERENT = 3  # exit code of `test` and `drift` where they show a difference
+
 Function = TypeVar("Function", bound=Callable[..., None])
 
 app = typer.Typer(

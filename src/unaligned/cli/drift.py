@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError, NotApplicableError, UnalignedError
-from .app import command
+from .app import DIFFERENT, command
 from .options import (
     AsJSON,
     FileOptions,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..inference.drift import DriftMonitor
     from ..inference.verdict import DriftCheck
 
-DRIFTED = 3  # exit code
 STDIN = "-"
 
 Batches = Annotated[
@@ -134,7 +133,7 @@ def drift(
         found.save(save)
     _write(found.history if kept is None else kept.checks(found.fingerprint), report, plot)
     if has_drifted:
-        raise typer.Exit(DRIFTED)
+        raise typer.Exit(DIFFERENT)
 
 
 @contextmanager

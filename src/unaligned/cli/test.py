@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .app import command
+from .app import DIFFERENT, command
 from .options import (
     AsJSON,
     BlockSignatureOptions,
@@ -22,8 +22,6 @@ from .printing import issued_warnings, print_json, stdout
 
 if TYPE_CHECKING:
     from ..inference.permutation import PermutationTest
-
-DIFFERENT = 3  # exit code
 
 
 @command(

@@ -15,19 +15,16 @@ if TYPE_CHECKING:
 
     from ..inference.verdict import DriftCheck
 
-_LOWEST_POWER = 6
-_LOWEST = 10.0**-_LOWEST_POWER  # p-values below are drawn here: one does not flatten all others
-_LABELS = 20  # names of batches that fit under the axis
-
 
 def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> Axes:
     """Return the p-value of every instrument over the batches, with the threshold; low is up.
 
-    Batches that have drifted are shaded. P-values below 1e-6 are drawn there.
+    Batches that have drifted are shaded. P-values below 1e-6 are drawn there, so that one does
+    not flatten all others.
     """
     if not history:
         raise InputError("The history is empty. Check a batch first.")
-    positions = np.arange(1, len(history) + 1)
+    positions, lowest = np.arange(1, len(history) + 1), 1e-6
     names = list(dict.fromkeys(r.name for check in history for r in check.readings))
     with style():
         axes = new_axes(ax, (7.0, 3.8))
@@ -36,13 +33,12 @@ def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> A
                 axes.axvspan(position - 0.5, position + 0.5, color=COLOURS[1], alpha=0.12, lw=0)
         for i, name in enumerate(names):
             found = [_reading(check, name) for check in history]
-            values = [np.nan if r is None else max(r.p_value, _LOWEST) for r in found]
+            values = [np.nan if r is None else max(r.p_value, lowest) for r in found]
             axes.plot(positions, values, MARKERS[i] + "-", color=COLOURS[i], label=name, ms=5)
         _draw_thresholds(axes, positions, history)
-        axes.set(yscale="log", ylim=(2.0, _LOWEST / 2), ylabel="p-value (drift is up)")
-        powers = range(1, _LOWEST_POWER)
-        labels = ["1", *(f"$10^{{-{i}}}$" for i in powers), rf"$\leq 10^{{-{_LOWEST_POWER}}}$"]
-        axes.set_yticks([1.0, *(10.0**-i for i in powers), _LOWEST], labels)
+        axes.set(yscale="log", ylim=(2.0, lowest / 2), ylabel="p-value (drift is up)")
+        labels = ["1", *(f"$10^{{-{i}}}$" for i in range(1, 6)), r"$\leq 10^{-6}$"]
+        axes.set_yticks([1.0, *(10.0**-i for i in range(1, 6)), lowest], labels)
         axes.set(xlim=(0.5, len(history) + 0.5))
         _name_batches(axes, positions, history)
         n_drifted = sum(check.is_drift for check in history)
@@ -63,7 +59,7 @@ def _draw_thresholds(axes: Axes, positions: Any, history: Sequence[DriftCheck]) 
 
 
 def _name_batches(axes: Axes, positions: Any, history: Sequence[DriftCheck]) -> None:
-    if len(history) > _LABELS:
+    if len(history) > 20:  # names that fit under the axis
         axes.set_xlabel("batch")
         return
     names = [check.name for check in history]

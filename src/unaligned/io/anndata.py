@@ -18,9 +18,6 @@ from ..rows.source import RowSource
 from .base import Contents, Item, Tree, text_of
 
 _SPARSE = ("data", "indices", "indptr")
-# Sums of a cell above this are library sizes; whole numbers of other origin (cell counts, scores)
-# are mostly smaller. Rows looked at: enough to tell, few enough to read.
-_LIBRARY_SIZE, _ROWS_LOOKED_AT = 100, 200
 
 
 def object_contents(adata: Any) -> Contents:
@@ -73,8 +70,8 @@ def warn_of_counts(values: Any, key: str) -> None:
 
 
 def looks_like_counts(values: Any) -> bool:
-    """Return whether the first rows are whole numbers with large and unequal sums."""
-    n_rows = min(_ROWS_LOOKED_AT, values.shape[0])
+    """Return whether the first 200 rows are whole numbers with large and unequal sums."""
+    n_rows = min(200, values.shape[0])
     if isinstance(values, RowSource):
         some = values.take(np.arange(n_rows))
     else:
@@ -83,7 +80,8 @@ def looks_like_counts(values: Any) -> bool:
     if some.dtype.kind == "f" and not np.array_equal(some, np.floor(some)):
         return False
     sizes = some.sum(axis=1, dtype=np.float64)
-    return bool(some.min() >= 0 and np.median(sizes) > _LIBRARY_SIZE and np.ptp(sizes) > 0)
+    # Sums above 100 are library sizes; those of cell counts or scores are mostly smaller.
+    return bool(some.min() >= 0 and np.median(sizes) > 100 and np.ptp(sizes) > 0)
 
 
 def rows_kept(

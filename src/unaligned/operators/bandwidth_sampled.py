@@ -24,9 +24,6 @@ Reduce: TypeAlias = Callable[[Callable[[FloatArray, int, Any], Any], Any], Any]
 # below the median is known to 4e-5, σ² to about 1e-4 and LES to 0.004.
 PAIRS = 1_000_000_000
 REFERENCES = 32_768  # rows; fewer where they take more than 64 MiB, but at least 4096
-# Half widths of the bracket around the median to try in turn, as shares of the pairs.
-_MARGINS = (0.015, 0.15, 0.5)
-_NARROWINGS = 6  # of a bracket whose bins are too wide, a few hundred times each
 _BINS = 4096  # of a bracket; also the number of sums of squares: a standard error to 1 %
 
 
@@ -50,6 +47,9 @@ def sampled_median(
     n_rows: int,
     rng: np.random.Generator,
     n_pairs: int = PAIRS,
+    *,
+    margins: tuple[float, ...] = (0.015, 0.15, 0.5),
+    n_narrowings: int = 6,
 ) -> MedianEstimate:
     r"""Return the median of the N×N matrix of squared distances from a sample of pairs.
 
@@ -88,16 +88,20 @@ def sampled_median(
         Draws the references of each row.
     n_pairs
         The number of pairs of rows and references.
+    margins
+        Half widths of the bracket around the median to try in turn, as shares of the pairs.
+    n_narrowings
+        How often a bracket whose bins are too wide is narrowed, a few hundred times each.
     """
     pairs = ReferencePairs(references, n_rows, rng, n_pairs)
     if pairs.middle == 0.0:  # far more than half of all pairs are duplicates
         return MedianEstimate(0.0, 0.0, pairs.sample.size)
     with Workers() as workers:
-        for margin in _MARGINS:
+        for margin in margins:
             found = pairs.distribution(reduce, pairs.bracket(margin), workers)
             if found.holds_median:
                 break
-        for _ in range(_NARROWINGS):
+        for _ in range(n_narrowings):
             if found.is_fine(pairs.middle):
                 break
             # One bin more on either side: rounding may move an edge.

@@ -35,12 +35,6 @@ METRICS = (
     *BOOLEAN_METRICS,
 )
 
-# Spreads of columns: see `uneven_columns`.
-_MOST = 100.0  # ratio of spreads from which the column with the smaller one hardly counts
-_FEWEST_ROWS = 20  # for quartiles
-_VARIED = 0.05  # share of rows off the median: an edge pixel has no scale of its own
-_FALLING = -0.8  # rank correlation with the position, of at least 5 columns: principal components
-
 
 def loops_for(n_samples: int | None) -> ModuleType:
     """Return the compiled loops, or the NumPy ones for few points; None stands for many.
@@ -255,7 +249,7 @@ def uneven_columns(dataset: Dataset) -> UnevenColumns | None:
         some = np.random.default_rng(0).choice(n, min(n, SAMPLE_ROWS), replace=False)
         rows = dataset.values[np.sort(some)]
         rows = (rows.toarray() if sparse.issparse(rows) else rows).astype(np.float64)
-    if len(rows) < _FEWEST_ROWS:
+    if len(rows) < 20:  # too few for quartiles
         return None
     try:
         if steps:
@@ -270,7 +264,8 @@ def uneven_columns(dataset: Dataset) -> UnevenColumns | None:
     order = known[np.argsort(spreads[known], kind="stable")]
     small, large = int(order[0]), int(order[-1])
     ratio = float(spreads[large] / spreads[small])
-    if ratio <= _MOST or (known.size >= 5 and _rank_correlation(order) < _FALLING):
+    # Beyond 100 the smaller column hardly counts. Spreads that fall are principal components.
+    if ratio <= 100.0 or (known.size >= 5 and _rank_correlation(order) < -0.8):
         return None
     names = dataset.feature_names or range(d)
     return UnevenColumns(f"column {names[large]!r}", f"column {names[small]!r}", ratio)
@@ -282,7 +277,8 @@ def _spreads(rows: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         spreads = ordered[3 * n // 4] - ordered[n // 4]
         same = np.flatnonzero(spreads == 0)
-        varied = (rows[:, same] != ordered[n // 2, same]).mean(axis=0) >= _VARIED
+        # 5 % of the rows off the median: an edge pixel has no scale of its own.
+        varied = (rows[:, same] != ordered[n // 2, same]).mean(axis=0) >= 0.05
         spreads[same] = np.where(varied, rows[:, same].std(axis=0), 0.0)
     return np.asarray(spreads)
 

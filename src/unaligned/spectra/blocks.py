@@ -25,8 +25,6 @@ from .exact import Exact
 from .pipeline import SignatureSettings, compute_signature, require_enough
 from .signature import Recipe, Signature
 
-_PARALLEL_WORK = 1e9  # n b³ of 0.2 s, below which threads cost more than they save
-
 
 def noise_floor(squared: FloatArray) -> float:
     r"""Return how far apart two samples of one dataset are by sampling alone.
@@ -83,7 +81,8 @@ def block_signatures(
     Blocks run in batches, one BLAS thread each: O(b³) time and 24 b² bytes per block of b rows.
     """
     work = sum(float(block.n_samples) ** 3 for block in blocks)
-    where = engine if engine.remote or work > _PARALLEL_WORK else Threads(1, engine.progress)
+    # Below 1e9, 0.2 s, threads cost more than they save.
+    where = engine if engine.remote or work > 1e9 else Threads(1, engine.progress)
     size = max(1, len(blocks) // (4 * where.n_workers))
     batches = [blocks[start : start + size] for start in range(0, len(blocks), size)]
     bar = {"description": "describing", "unit": "batches of blocks"}

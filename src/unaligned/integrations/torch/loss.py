@@ -15,8 +15,6 @@ from ...spectra.signature import Signature
 from .spectrum import signature
 
 REDUCTIONS = ("mean", "sum", "none")
-_BLOCKS = 4  # of a batch, where block_size is not given
-_LEAST_BLOCK = 8  # rows: fewer have too few eigenvalues
 
 
 class LESLoss(nn.Module):
@@ -146,9 +144,8 @@ class LESLoss(nn.Module):
                 raise InputTypeError(
                     f"{name} must be a tensor of (…, N, d), not {_check.shape_of(batch)}."
                 )
-        return self.block_size or max(
-            min(points.shape[-2], other.shape[-2]) // _BLOCKS, _LEAST_BLOCK
-        )
+        # Four blocks of a batch; fewer than 8 rows have too few eigenvalues.
+        return self.block_size or max(min(points.shape[-2], other.shape[-2]) // 4, 8)
 
     def _blocks(self, name: str, points: Any, size: int | None, least: int = 2) -> Tensor:
         """Return the signatures of the blocks of a batch, (…, blocks, K)."""

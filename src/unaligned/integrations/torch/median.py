@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 _SAMPLE = 1 << 18  # random pairs that bracket the median
-_SIGMAS = 4.0  # half width of the bracket, in standard deviations of a sample quantile
 _TILE_VALUES = 1 << 22  # squared distances at a time, 32 MB
 
 
@@ -59,7 +58,7 @@ def tiled_middle_pairs(points: Tensor) -> Tensor:
     ranks = middle_ranks(n)[1]
     if not ranks:
         return torch.zeros((0, 2), dtype=torch.long, device=points.device)
-    width = _SIGMAS * 0.5 / _SAMPLE**0.5
+    width = 4.0 * 0.5 / _SAMPLE**0.5  # four standard deviations of a sample quantile
     while True:
         low, high = _bracket(points, ranks, width)
         n_below, values, pairs = _collect(points, low, high)

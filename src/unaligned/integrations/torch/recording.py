@@ -35,7 +35,6 @@ _FEATURES_SECOND = (
 )
 # The entry of a dict or of a Hugging Face output that is taken, else the first tensor.
 _MAIN_ENTRIES = ("last_hidden_state", "logits", "hidden_states")
-_BATCH = 256  # samples of a tensor that pass through the model at a time
 
 
 def activations(
@@ -315,7 +314,7 @@ def _batches(loader: Any, limit: int | None) -> Iterator[tuple[Any, int]]:
             f"loader must be an iterable of batches, not {_check.shape_of(loader)}. {remedy}"
         )
     seen = 0
-    for batch in torch.split(loader, _BATCH) if isinstance(loader, Tensor) else loader:
+    for batch in torch.split(loader, 256) if isinstance(loader, Tensor) else loader:
         inputs = batch[0] if isinstance(batch, (tuple, list)) and batch else batch
         size = _batch_size(inputs, batch)
         if size == 0:

@@ -12,11 +12,6 @@ from ...errors import DegenerateDataError, InputError, InputTypeError
 from .median import middle_ranks, middle_squares, tiled_middle_pairs
 
 KINDS = ("points", "distances", "affinity", "spd")
-# Below this γ, single precision puts rounding (about 1e-7 of the largest eigenvalue) above γ.
-_LEAST_GAMMA_SINGLE = 1e-5
-_JITTER = 1e-12  # added to the diagonal of the affinity of landmarks, in double precision
-# Landmarks end where the affinity is exact to this; more would make that of landmarks singular.
-_RESIDUAL = 1e-11
 
 
 def signature(
@@ -119,7 +114,8 @@ def _working(points: Any, kind: str, n_eigenvalues: int, gamma: float) -> Tensor
             f"{shape[-2]}. Lower n_eigenvalues."
         )
     _raise_if(~points.isfinite(), InputError, "points has NaN or infinite values.")
-    single = points.dtype == torch.float32 and gamma >= _LEAST_GAMMA_SINGLE
+    # The rounding of single precision is about 1e-7 of the largest eigenvalue.
+    single = points.dtype == torch.float32 and gamma >= 1e-5
     return points if single else points.double()
 
 
@@ -221,7 +217,7 @@ def _landmark_eigenvalues(
     chosen = torch.take_along_dim(points, pivots[..., None], dim=-2)
     own = _gaussian(squared_distances(chosen, chosen), scale)
     eye = torch.eye(own.shape[-1], dtype=own.dtype, device=own.device)
-    factor_matrix = torch.linalg.cholesky(own + _JITTER * eye)
+    factor_matrix = torch.linalg.cholesky(own + 1e-12 * eye)  # never singular
     columns = _gaussian(squared_distances(points, chosen), scale)
     features = torch.linalg.solve_triangular(factor_matrix, columns.mT, upper=False).mT
     density = (features @ features.sum(dim=-2)[..., None])[..., 0]
@@ -260,19 +256,20 @@ def _pivots(points: Tensor, scale: Tensor, count: int) -> Tensor:
 
     Each is the point whose affinity those before it explain worst. O(N r (d + r)) time.
     """
+    smallest = 1e-11  # residual: further landmarks would make their affinity singular
     rest = points.new_ones(points.shape[:-1])
     factors = points.new_zeros(*points.shape[:-1], count)
     found: list[Tensor] = []
     for i in range(count):
         worst, place = rest.max(dim=-1, keepdim=True)
-        if i % 32 == 0 and i and float(worst.max()) < _RESIDUAL:
+        if i % 32 == 0 and i and float(worst.max()) < smallest:
             break
         found.append(place)
         pivot = torch.take_along_dim(points, place[..., None], dim=-2)
         column = _gaussian((points - pivot).square().sum(dim=-1, keepdim=True), scale)[..., 0]
         own = torch.take_along_dim(factors, place[..., None], dim=-2)
         column = column - (factors[..., :i] @ own[..., :i].mT)[..., 0]
-        column = column / worst.clamp(min=_RESIDUAL).sqrt()
+        column = column / worst.clamp(min=smallest).sqrt()
         factors[..., i] = column
         rest = (rest - column.square()).clamp(min=0.0)
         rest.scatter_(-1, place, 0.0)

@@ -32,12 +32,6 @@ from .passes import (
 )
 from .sizes import MOST_LANDMARKS, Sizes, first_sizes, larger_sizes
 
-# Rows that are landmarks and sampled rows with certainty: a diagonal entry of W above this share
-# of λ_K is an eigenvalue of its own that random landmarks miss.
-ISOLATED_SHARE = 0.1
-MOST_ISOLATED = 2000
-ROUNDS = 3
-REACHABLE = 0.02  # the error that sampling reaches
 ROUNDING = 1e-12  # of λ₁: eigenvalues below are not computed
 NO_SUMS = np.empty((2, 0))
 
@@ -116,7 +110,7 @@ class Sampled(EigenSolver):
         n_bytes = 48 * run.n * 2 * n_eigenvalues
         may_refine = self.refine and run.n <= defaults.PRODUCT_ROWS
         may_refine &= run.n <= defaults.SMALL_ROWS or n_bytes <= available_memory()
-        n_rounds = 1 if may_refine and accuracy.tol < REACHABLE else ROUNDS
+        n_rounds = 1 if may_refine and accuracy.tol < 0.02 else 3  # sampling reaches about 0.02
         spectrum = run.solve(self.max_landmarks or MOST_LANDMARKS, n_rounds)
         affinity.entries_evaluated += run.entries
         converged = spectrum.total_log_error(accuracy.gamma) <= accuracy.tol
@@ -206,7 +200,11 @@ class _Run:
         return self.passes.reduce(function, shared, description)
 
     def _isolated_rows(self, points: FloatArray, positions: IndexArray) -> Tail:
-        """Return the rows with a diagonal entry of W above λ_K/10, and their exact degrees."""
+        """Return the rows with a diagonal entry of W above λ_K/10, and their exact degrees.
+
+        Such an entry is an eigenvalue of its own that random landmarks miss; up to 2000 such rows
+        are landmarks and sampled rows with certainty.
+        """
         cross = CrossKernel(points, self.kernel)
         weights = np.full(positions.size, self.n / positions.size)
         kernel = cross.fill(points, np.empty((positions.size,) * 2))
@@ -217,10 +215,10 @@ class _Run:
         few = max(1000, 2 * self.k)  # enough for the order of magnitude of λ_K
         share = positions.size / min(few, positions.size)
         smallest = share * float(np.linalg.eigvalsh(kernel[:few, :few])[-self.k])
-        found = self._reduce(isolated_rows, (cross, degrees, MOST_ISOLATED), "isolated rows")
+        found = self._reduce(isolated_rows, (cross, degrees, 2000), "isolated rows")
         smallest = max(smallest, float(found.squares[min(self.k, found.squares.size) - 1]))
         # Four times the usual entry: rows of a small dataset have large ones without isolation.
-        count = int((found.squares > max(ISOLATED_SHARE * smallest, 4.0 * usual)).sum())
+        count = int((found.squares > max(0.1 * smallest, 4.0 * usual)).sum())
         tail = Tail(found.points[:count], found.positions[:count], NO_SUMS)
         if not count:
             return tail

@@ -11,10 +11,7 @@ import numpy as np
 from ..base import Accuracy
 from .estimate import DEGREES_SHARE, SUBSPACE_SHARE, SampledSpectrum
 
-KERNEL_WORK = 200  # multiply-adds that one affinity takes, of about 50 features
 MOST_LANDMARKS = 6000  # their matrix takes 288 MB
-MOST_FUNCTIONS = 1600
-MOST_PRODUCTS = 1 << 23  # sampled rows × functions: 64 MB for each thread and sum
 
 
 class Sizes(NamedTuple):
@@ -25,13 +22,13 @@ class Sizes(NamedTuple):
     rows: int
 
     def work(self, n_samples: int) -> float:
-        """Return the multiply-adds of one round.
+        """Return the multiply-adds of one round; one affinity takes 200, of about 50 features.
 
         >>> round(Sizes(2000, 400, 1000).work(200_000) / 200_000 / 1e6, 1)  # per row
         2.0
         """
         n, m, s = self
-        passes = n_samples * ((n + s) * (m + KERNEL_WORK) + m * m)
+        passes = n_samples * ((n + s) * (m + 200) + m * m)
         return float(passes + 5 * n * n * m + s * m * m + 20 * m**3)
 
 
@@ -56,7 +53,7 @@ def larger_sizes(
     .. math:: \|R_i\|^2 \propto \frac{1}{n} \Big(1 - \frac{n}{N}\Big) \sum_{j > m} \lambda_j^2
 
     with the λ beyond those known on a power law. The prediction is scaled by what it says of these
-    sizes.
+    sizes. At most 1600 functions, and 2²³ sampled rows × functions: 64 MB for each thread and sum.
     """
     theta = np.maximum(found.ritz_values, 1e-300)
     known = sizes.functions
@@ -86,11 +83,11 @@ def larger_sizes(
         Sizes(a, b, c)
         for a, b, ratio in itertools.product(
             {min(int(n * step), max_landmarks, n_samples) for step in steps},
-            {min(int(m * step), MOST_FUNCTIONS, n_samples) for step in steps},
+            {min(int(m * step), 1600, n_samples) for step in steps},
             (2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0),
         )
         if 2 * b <= a and a >= n and b >= m
-        for c in [min(int(ratio * b), n_samples, max(MOST_PRODUCTS // b, s))]
+        for c in [min(int(ratio * b), n_samples, max((1 << 23) // b, s))]
         if c >= s
     ]
     choices = sorted(set(choices) or {sizes})
