@@ -56,6 +56,16 @@ def one_blas_thread():
 
 
 @pytest.fixture
+def one_torch_thread():
+    """Give torch one thread, for the same reason."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def two_blas_threads(monkeypatch):
     """Give BLAS two threads, on two cores, for a test of how many it has: under the cap of
     `one_blas_thread` such a test could not fail.

@@ -13,13 +13,7 @@ torch = pytest.importorskip("torch")
 from unaligned.experiments import layer_claims, networks  # noqa: E402
 from unaligned.experiments.pictures import Pictures  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def lenet_table(distances, method="lenet-les"):

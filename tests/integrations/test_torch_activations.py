@@ -11,16 +11,9 @@ import unaligned as ua
 from unaligned.errors import DataWarning, InputError, InputTypeError
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 nn = torch.nn
 activations = ua.torch.activations
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def tensor(*shape, seed=0):

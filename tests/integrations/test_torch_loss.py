@@ -8,14 +8,7 @@ from unaligned.errors import InputError, InputTypeError, RecipeMismatchError
 from unaligned.torch import LESLoss
 
 torch = pytest.importorskip("torch")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def normal(*shape, seed=0):

@@ -1,5 +1,7 @@
 """`ua.torch.signature`: the values of `ua.signature`, with gradients."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,16 +9,12 @@ import unaligned as ua
 from unaligned.errors import DegenerateDataError, InputError, InputTypeError
 
 torch = pytest.importorskip("torch")
+
+from unaligned.integrations.torch import median  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 gradcheck = torch.autograd.gradcheck
 signature = ua.torch.signature
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def normal(*shape, seed=0, grad=False, dtype=torch.float64):
@@ -174,8 +172,8 @@ class TestLandmarks:
 
     @pytest.mark.parametrize("n", [600, 601])
     def test_median_by_tiles_is_exact(self, n, monkeypatch):
-        monkeypatch.setattr("unaligned.integrations.torch.median._SAMPLE", 1 << 12)
-        monkeypatch.setattr("unaligned.integrations.torch.median._TILE_VALUES", 1 << 14)
+        monkeypatch.setattr(median, "_SAMPLE", 1 << 12)
+        monkeypatch.setattr(median, "_collect", partial(median._collect, tile_size=1 << 14))
         points = normal(n, 3)
         few = signature(points, n_eigenvalues=5, landmarks=200)
         assert np.allclose(few, exact(points, 5), atol=1e-7)

@@ -6,7 +6,6 @@ from scipy.linalg import hadamard, sqrtm
 
 import unaligned as ua
 from unaligned.errors import NotApplicableError
-from unaligned.metrics import wasserstein
 
 SEEDS = range(4)
 
@@ -48,11 +47,9 @@ def test_frechet_is_stable_for_fewer_samples_than_features(n, m, d):
     assert ua.distance(x, y, "frechet") == pytest.approx(expected, rel=1e-5)
 
 
-def test_frechet_in_blocks_equals_frechet_at_once(monkeypatch):
-    x, y = pair(0, n=300, m=200)
-    whole = ua.distance(x, y, "frechet")
-    monkeypatch.setattr(wasserstein, "_QR_ROWS", 16)
-    assert ua.distance(x, y, "frechet") == pytest.approx(whole, rel=1e-12)
+def test_frechet_in_blocks_equals_the_textbook():
+    x, y = pair(0, n=9000, m=5000)  # blocks of 4096 rows
+    assert ua.distance(x, y, "frechet") == pytest.approx(textbook_fid(x, y), rel=1e-8)
 
 
 def test_frechet_is_accurate_far_from_the_origin_and_with_constant_columns():

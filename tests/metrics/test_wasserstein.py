@@ -3,6 +3,7 @@
 import math
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -178,7 +179,8 @@ def test_solver_that_stops_early_warns(monkeypatch):
     match = r"'a' and dataset 'b': conditional gradient did not .* max_iter=1 .* Raise max_iter"
     with pytest.warns(AccuracyWarning, match=match):
         ua.distance(x, y, "gromov-wasserstein", max_iter=1)
-    monkeypatch.setattr(wasserstein, "_SINKHORN_STEPS", 1)
+    few = partial(wasserstein._entropic_cost, max_iter=1)
+    monkeypatch.setattr(wasserstein, "_entropic_cost", few)
     with pytest.warns(AccuracyWarning, match=r"Sinkhorn did not converge: .* Raise epsilon"):
         ua.distance(x, y, "wasserstein", method="sinkhorn")
 
@@ -228,7 +230,8 @@ def test_warnings_of_pot_are_not_shown(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ua.distance(*pair(0), "wasserstein", method="sinkhorn", epsilon=0.5)
-    monkeypatch.setattr(wasserstein, "_SINKHORN_STEPS", 200)
+    few = partial(wasserstein._entropic_cost, max_iter=200)
+    monkeypatch.setattr(wasserstein, "_entropic_cost", few)
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 3)), rng.normal(size=(50, 3)) + 1
     with warnings.catch_warnings():

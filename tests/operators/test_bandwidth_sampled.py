@@ -194,7 +194,7 @@ def test_exhausted_margins_do_not_raise(monkeypatch):
 def test_few_pairs_are_counted_and_many_are_sampled(monkeypatch):
     cloud = PointCloud(CLOUDS["3-torus"])
     assert estimate_scale(cloud, KernelSettings()).standard_error == 0.0
-    monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
+    monkeypatch.setattr(bandwidth, "PAIRS", 1000)
     scale, error = estimate_scale(cloud, KernelSettings())
     assert error > 0
     assert abs(scale - 2.0 * median_of_points(cloud)) < 4 * error
@@ -202,7 +202,7 @@ def test_few_pairs_are_counted_and_many_are_sampled(monkeypatch):
 
 
 def test_sampled_median_of_mostly_duplicates_raises(monkeypatch):
-    monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
+    monkeypatch.setattr(bandwidth, "PAIRS", 1000)
     points = np.zeros((1500, 2))
     points[:200] = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.raises(DegenerateDataError, match="half of all pairs or more are duplicates"):

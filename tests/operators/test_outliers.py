@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -108,7 +110,7 @@ def test_offset_does_not_change_the_outliers(offset):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_outliers_do_not_depend_on_the_order_or_storage_of_rows(seed, monkeypatch):
-    monkeypatch.setattr(outliers, "_REFERENCES", 200)
+    monkeypatch.setattr(outliers, "_references", partial(outliers._references, count=200))
     rng = np.random.default_rng(seed)
     points = np.vstack([rng.normal(size=(600, 4)), 6 * rng.normal(size=(20, 4))])
     points[rng.random(points.shape) < 0.3] = 0.0
@@ -138,7 +140,7 @@ def test_references_are_drawn_by_content_and_represent_repeated_rows(seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_robust_signature_does_not_depend_on_the_order_of_rows(seed, monkeypatch):
-    monkeypatch.setattr(outliers, "_REFERENCES", 200)
+    monkeypatch.setattr(outliers, "_references", partial(outliers._references, count=200))
     rng = np.random.default_rng(seed)
     points = np.vstack([rng.normal(size=(400, 2)), 4 * rng.normal(size=(20, 2))])
     a, b = (

@@ -12,7 +12,7 @@ from unaligned.operators import bandwidth_sampled as sampling
 
 @pytest.fixture
 def few_pairs(monkeypatch):
-    monkeypatch.setattr(bandwidth, "EXACT_PAIRS", 1000)
+    monkeypatch.setattr(bandwidth, "PAIRS", 1000)
     monkeypatch.setattr(bandwidth, "median_of_many_points", _sloppy)
 
 

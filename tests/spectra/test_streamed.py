@@ -50,7 +50,7 @@ def test_values_agree_with_exact_within_bound(name, seed, always):
 
 @pytest.mark.parametrize("sample", [200, 600])
 def test_landmarks_are_added_for_rows_outside_the_sample(sample, always, monkeypatch):
-    monkeypatch.setattr(streamed, "SAMPLE_ROWS", sample)
+    monkeypatch.setattr(streamed, "CHOICE_ROWS", sample)
     points = np.vstack([TORI["2-torus"], TORI["2-torus"][:100] + 40.0])  # a small second component
     found = ua.signature(points, n_eigenvalues=60, bandwidth=200.0)
     wanted = exact(points, 200.0, 60)
@@ -146,7 +146,7 @@ NOISE = np.random.default_rng(0).normal(size=(2000, 30))
 
 
 def test_heavy_tail_falls_back_to_krylov_before_any_pass(always, monkeypatch):
-    monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(streamed, "CHOICE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
     read = []
     monkeypatch.setattr(RowPasses, "reduce", lambda *_: read.append(1))
@@ -158,7 +158,7 @@ def test_heavy_tail_falls_back_to_krylov_before_any_pass(always, monkeypatch):
 
 
 def test_heavy_tail_of_many_rows_is_sampled_and_warns(always, monkeypatch):
-    monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(streamed, "CHOICE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
     monkeypatch.setattr(defaults, "PRODUCT_ROWS", 1000)
     monkeypatch.setattr(sampled, "MOST_LANDMARKS", 600)
@@ -170,7 +170,7 @@ def test_heavy_tail_of_many_rows_is_sampled_and_warns(always, monkeypatch):
 
 
 def test_heavy_tail_in_landmarks_warns_with_remedy(always, monkeypatch):
-    monkeypatch.setattr(streamed, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(streamed, "CHOICE_ROWS", 1000)
     monkeypatch.setattr(landmarks, "BUDGET", 300)
     with pytest.warns(AccuracyWarning, match=r"300 landmarks.*heavy tail.*'pca:10'"):
         found = ua.signature(NOISE, n_eigenvalues=20, bandwidth=60.0, solver="landmarks")

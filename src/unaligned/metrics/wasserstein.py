@@ -15,9 +15,7 @@ from ..spectra.signature import Signature
 from .base import CANCELLED, DataDescriptor, DataDistance, centred, dense_points, squared_distances
 
 _SIMPLEX_STEPS = 10_000_000  # POT's default of 100,000 is too few from N=2000 on
-_SINKHORN_STEPS = 10_000
 _PROJECTED_VALUES = 1 << 20  # projected values per call of POT, which needs 200 bytes for each
-_QR_ROWS = 4096  # rows per QR step: bounds memory, 32 MB at 1000 features
 
 
 class Coupling(NamedTuple):
@@ -246,7 +244,7 @@ def _exact_cost(x: FloatArray, y: FloatArray) -> float:
     return float(np.vdot(found.plan, cost))
 
 
-def _entropic_cost(cost: FloatArray, strength: float) -> float:
+def _entropic_cost(cost: FloatArray, strength: float, *, max_iter: int = 10_000) -> float:
     """Return min ⟨T, cost⟩ + strength · KL(T | product of the marginals)."""
     from ot import sinkhorn
     from scipy.special import rel_entr
@@ -254,7 +252,7 @@ def _entropic_cost(cost: FloatArray, strength: float) -> float:
     p, q = (np.full(size, 1.0 / size) for size in cost.shape)
     # exp(-600) is still a normal number; smaller ones need logarithms.
     solver = "sinkhorn" if cost.max() < 600.0 * strength else "sinkhorn_log"
-    options = {"numItermax": _SINKHORN_STEPS, "stopThr": 1e-6, "log": True, "warn": False}
+    options = {"numItermax": max_iter, "stopThr": 1e-6, "log": True, "warn": False}
     with np.errstate(all="ignore"):  # an overflow shows in the marginals, which are checked
         plan, log = sinkhorn(p, q, cost, strength, solver, **options)
     if not log["err"][-1] <= options["stopThr"]:
@@ -294,8 +292,8 @@ class Frechet(DataDistance):
         """Return the mean, (d,), and a factor F of the covariance, (min(n, d), d)."""
         mean, factor = centred(dense_points(dataset))
         n, d = factor.shape
-        if n > d:  # R of the QR decomposition, block by block
-            step = max(_QR_ROWS, 4 * d)
+        if n > d:  # R of the QR decomposition, by blocks of 32 MB at 1000 features
+            step = max(4096, 4 * d)
             R: FloatArray = np.empty((0, d))
             for start in range(0, n, step):
                 stacked = np.concatenate([R, factor[start : start + step]])

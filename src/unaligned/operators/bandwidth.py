@@ -2,8 +2,8 @@
 
 The default is twice the median of all squared distances. It is computed exactly, because LES
 moves by 30-45 times the relative error of σ²: a median over 200,000 random pairs, an error of half
-a percent, moves LES by 0.1-0.4 from seed to seed. Above `EXACT_PAIRS` pairs it is estimated from
-10⁹ of them, with a standard error (see `bandwidth_sampled`).
+a percent, moves LES by 0.1-0.4 from seed to seed. Above 10⁹ pairs (N = 44,721) it is estimated
+from that many, with a standard error (see `bandwidth_sampled`).
 """
 
 import math
@@ -18,14 +18,12 @@ from .._check import FloatArray
 from ..engine.threads import Workers
 from ..errors import DegenerateDataError
 from ..rows.reduce import RowPasses
-from .bandwidth_sampled import median_of_many_points, reference_count, sampled_median
+from .bandwidth_sampled import PAIRS, median_of_many_points, reference_count, sampled_median
 from .kernel import KernelSettings
 from .pointcloud import Bracket, PointCloud, squared_norms
 
 Pass: TypeAlias = Callable[[Bracket], "Within"]
 
-# Pairs up to which (N = 44,721) the median is exact: the sampled one takes as many.
-EXACT_PAIRS = 1_000_000_000
 _KEPT = 1 << 22  # values that one pass may keep, 32 MB
 _SIGMAS = 4.0  # half width of the first bracket, in standard deviations of a sample quantile
 
@@ -46,8 +44,8 @@ def estimate_scale(
 
     `data` are points in memory, passes over streamed rows, or squared distances, (N, N). A
     number as `bandwidth` is σ² itself. The mean takes O(N d) time. The median of points in
-    memory takes O(N² d) time and about 100 MB; above `EXACT_PAIRS` pairs, and of streamed
-    points, it is sampled. `rng` draws the sample; None is a fixed seed.
+    memory takes O(N² d) time and about 100 MB; above 10⁹ pairs, and of streamed points, it is
+    sampled. `rng` draws the sample; None is a fixed seed.
     """
     if not isinstance(settings.bandwidth, str):
         return Scale(float(settings.bandwidth))
@@ -91,7 +89,7 @@ def _median(
 ) -> tuple[float, float]:
     """Return the median and its standard error."""
     if isinstance(data, PointCloud):
-        if data.n_samples * (data.n_samples - 1) // 2 <= EXACT_PAIRS:
+        if data.n_samples * (data.n_samples - 1) // 2 <= PAIRS:
             return median_of_points(data), 0.0
         return median_of_many_points(data, rng)[:2]
     if isinstance(data, RowPasses):

@@ -20,8 +20,9 @@ from .pointcloud import Bracket, PointCloud, padded, squared_distances_of_pairs,
 # Sums a function of chunks of rows, and of a shared value, over all rows.
 Reduce: TypeAlias = Callable[[Callable[[FloatArray, int, Any], Any], Any], Any]
 
-# Pairs of rows with references. With the pairs among the references (5·10⁸) the share of pairs
-# below the median is known to 4e-5, σ² to about 1e-4 and LES to 0.004.
+# Pairs of rows with references; fewer pairs in all are not sampled. With the pairs among the
+# references (5·10⁸) the share of pairs below the median is known to 4e-5, σ² to about 1e-4 and
+# LES to 0.004.
 PAIRS = 1_000_000_000
 REFERENCES = 32_768  # rows; fewer where they take more than 64 MiB, but at least 4096
 _BINS = 4096  # of a bracket; also the number of sums of squares: a standard error to 1 %

@@ -13,8 +13,6 @@ from scipy.linalg.lapack import dpotri
 from .._check import FloatArray, IndexArray
 from ..defaults import BANDWIDTH_FACTOR
 
-_REFERENCES = 2000
-
 
 def outlying_rows(points: Any) -> npt.NDArray[np.bool_]:
     r"""Return which rows of (N, d) points, dense or CSR, are gross outliers.
@@ -82,8 +80,8 @@ def _novel(points: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(scores > middle + max(1.0, 7.0 * (upper - middle)))
 
 
-def _references(points: Any) -> IndexArray:
-    """Return up to 2000 rows drawn by content, in an order that does not depend on theirs.
+def _references(points: Any, count: int = 2000) -> IndexArray:
+    """Return up to `count` rows drawn by content, in an order that does not depend on theirs.
 
     The rows of the smallest hashes, in which equal rows are numbered: a random choice, the same
     for any order of the rows, dense or CSR.
@@ -94,7 +92,7 @@ def _references(points: Any) -> IndexArray:
     order = np.argsort(hashes)
     first = np.searchsorted(hashes, hashes[order], sorter=order)
     keys = _mixed(hashes[order] + (np.arange(order.size) - first).astype(np.uint64))
-    return order[np.argsort(keys, kind="stable")[:_REFERENCES]]
+    return order[np.argsort(keys, kind="stable")[:count]]
 
 
 def _row_hashes(rows: Any) -> npt.NDArray[np.uint64]:

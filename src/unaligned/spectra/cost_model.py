@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..data.dataset import Dataset
 from ..engine.memory import storage_for
-from ..operators.bandwidth import EXACT_PAIRS
+from ..operators.bandwidth_sampled import PAIRS
 from ..operators.base import CHECKABLE, PSDOperator
 from ..operators.kernel import is_euclidean
 from . import auto, pipeline
@@ -19,7 +19,7 @@ from .blocks import sampling_noise
 from .bounds import sample_rows
 from .krylov import Krylov, default_block_size, default_columns
 from .landmarks import Landmarks, default_budget
-from .landmarks.streamed import SAMPLE_ROWS
+from .landmarks.streamed import CHOICE_ROWS
 from .sampled.sizes import first_sizes
 
 PROBE_ROWS = 2400  # rows; nearly all landmarks of a smooth set are found in this many
@@ -138,7 +138,7 @@ class CostModel:
             k, most = min(self.k, operator.n_samples), 0.95 * operator.n_samples
             found = Landmarks().attempt(operator, k, self.accuracy, rng, most)
             ranks.append(int(most) + 1 if found is None else int(found.stats["landmarks"]))
-        n = min(self.n, SAMPLE_ROWS) if self.is_streamed else self.n
+        n = min(self.n, CHOICE_ROWS) if self.is_streamed else self.n
         rank = int(ranks[1] * max(ranks[1] / ranks[0], 1.0) ** math.log2(n / p))
         rank = n if ranks[1] >= most else min(rank, n)  # nearly all rows: then all
         return rank, f"{p} rows needed {ranks[1]} landmarks; {rank} are expected"
@@ -170,7 +170,7 @@ class CostModel:
             return unit * auto.sampled_price(n, k)
         if solver == "landmarks" and self.is_streamed:
             sample = sample_rows(k)  # two spectra of these measure the effect of σ²
-            fixed = auto.landmark_price(SAMPLE_ROWS, effort) + 2.0 * auto.exact_price(sample)
+            fixed = auto.landmark_price(CHOICE_ROWS, effort) + 2.0 * auto.exact_price(sample)
             passes = 3.0 * n * effort
             return unit * (fixed + passes * effort) + entry * (passes + 2.0 * sample**2)
         if solver == "landmarks":
@@ -192,7 +192,7 @@ class CostModel:
         if self.is_given_sparse:
             return seconds
         if self.is_matrix_free and self.kernel.bandwidth == "median":
-            return seconds * min(ratio**2, 3.0 * EXACT_PAIRS / p**2)
+            return seconds * min(ratio**2, 3.0 * PAIRS / p**2)
         linear = self.is_matrix_free or (self.is_euclidean and self.rows.n_features <= 15)  # trees
         return seconds * ratio ** (1 if linear else 2)
 
@@ -201,7 +201,7 @@ class CostModel:
         if solver == "sampled":  # the landmarks' matrix, tiles, and sums
             return 16 * effort**2 + 64 * effort * self.k + (1 << 27)
         if solver == "landmarks" and self.is_streamed:
-            return 10 * SAMPLE_ROWS * effort + 128 * effort**2 + (1 << 26)
+            return 10 * CHOICE_ROWS * effort + 128 * effort**2 + (1 << 26)
         n, kind, neighbors = self.n, self.dataset.kind, self.kernel.n_neighbors or 0
         n_entries = self.dataset.values.nnz if self.is_given_sparse else 2 * n * neighbors
         matrix = 24 * n_entries if self.is_sparse else 8 * n**2

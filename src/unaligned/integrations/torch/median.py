@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 _SAMPLE = 1 << 18  # random pairs that bracket the median
-_TILE_VALUES = 1 << 22  # squared distances at a time, 32 MB
 
 
 def middle_ranks(n_samples: int) -> tuple[list[int], list[int]]:
@@ -88,10 +87,15 @@ def _bracket(points: Tensor, ranks: list[int], width: float) -> tuple[float, flo
     )
 
 
-def _collect(points: Tensor, low: float, high: float) -> tuple[int, Tensor, Tensor]:
-    """Return the number of pairs i < j below `low`, and those from `low` to `high`."""
+def _collect(
+    points: Tensor, low: float, high: float, *, tile_size: int = 1 << 22
+) -> tuple[int, Tensor, Tensor]:
+    """Return the number of pairs i < j below `low`, and those from `low` to `high`.
+
+    `tile_size` squared distances, by default 32 MB, are in memory at a time.
+    """
     n = len(points)
-    step = max(1, _TILE_VALUES // n)
+    step = max(1, tile_size // n)
     centred = points - points.mean(dim=0)
     norms = centred.square().sum(dim=-1)
     n_below, values, pairs = 0, [], []

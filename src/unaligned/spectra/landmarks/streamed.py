@@ -22,7 +22,7 @@ from .cholesky import CertifiedCholesky, Forecast, PivotedCholesky, pivoted_fact
 
 # Rows in memory on which landmarks are chosen: with 1000 landmarks their features take 80 MB.
 # As many rows are held out; their mean residual is that of all rows to a few percent.
-SAMPLE_ROWS = 10_240
+CHOICE_ROWS = 10_240
 
 
 class Basis:
@@ -277,9 +277,9 @@ class StreamedLandmarks:
         """
         gamma, tol = self.accuracy.gamma, self.accuracy.tol
         # At most 32 MiB of held-out rows.
-        held = min(SAMPLE_ROWS, (1 << 25) // (8 * self.affinity.passes.source.n_features))
-        rows = self.affinity.sample(SAMPLE_ROWS + held, self.rng)
-        points, held_out = rows[:SAMPLE_ROWS], rows[SAMPLE_ROWS:].copy()
+        held = min(CHOICE_ROWS, (1 << 25) // (8 * self.affinity.passes.source.n_features))
+        rows = self.affinity.sample(CHOICE_ROWS + held, self.rng)
+        points, held_out = rows[:CHOICE_ROWS], rows[CHOICE_ROWS:].copy()
         kernel = self.affinity.kernel
         operator = DiffusionOperator(KernelAffinity(points, kernel))
         capacity = max(min(self.capacity, points.shape[0] // 2), 1)
