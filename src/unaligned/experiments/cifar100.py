@@ -14,7 +14,7 @@ from ..rows.files import first_line
 from .pictures import data_folder
 
 SPLITS = ("fc100", "cifar_fs")
-N_IMAGES = 600  # per class
+N_IMAGES = 600  # per class, of training and test set together
 
 
 @dataclass(frozen=True)

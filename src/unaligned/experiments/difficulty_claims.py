@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -264,7 +263,8 @@ def notes(experiment: Tasks, table: pd.DataFrame) -> list[str]:
         title = f"Pearson's r of accuracy and dissimilarity, **{how}** over the references, "
         title += f"{experiment.n_trials} trials; the paper's value in brackets:"
         rows = [[m.label, *_cells(found, m.distance, how)] for m in found.methods]
-        paragraphs += [title, _table(found, rows)]
+        head = ["distance", *(_column(*c) for c in _all_columns(found))]
+        paragraphs += [title, markdown_table(head, rows)]
     title = "Seconds per new task with precomputed descriptors of the references (OT and GW: "
     title += f"all images, from {experiment.timed_pairs} of {experiment.n_references} pairs), and "
     title += "the paper's:"
@@ -279,10 +279,6 @@ def notes(experiment: Tasks, table: pd.DataFrame) -> list[str]:
 
 def _all_columns(found: _Found) -> list[tuple[str, int]]:
     return [(b, s) for b in found.experiment.benchmarks for s in found.experiment.shots]
-
-
-def _table(found: _Found, rows: Iterable[Sequence[str]]) -> str:
-    return markdown_table(["distance", *(_column(*c) for c in _all_columns(found))], rows)
 
 
 def _cells(found: _Found, method: str, how: str) -> list[str]:

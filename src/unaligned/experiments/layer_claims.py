@@ -150,10 +150,6 @@ def _training_claim(table: pd.DataFrame) -> Claim:
     return Claim("this project", expected, measured, bool((p_value <= 0.05).all()))
 
 
-def _percent(found: FloatArray) -> str:
-    return f"{found.mean():.1f} ± {found.std(ddof=1):.1f} %" if found.size else "–"
-
-
 def accuracy_note(table: pd.DataFrame, experiment: Layers) -> list[str]:
     """Return the table of the paper beside ours."""
     rows = []
@@ -162,7 +158,8 @@ def accuracy_note(table: pd.DataFrame, experiment: Layers) -> list[str]:
             cells = []
             for inputs in (IDENTICAL, DIFFERENT):
                 found = accuracies(table, network, name, inputs)
-                cells.append(_percent(found))
+                text = f"{found.mean():.1f} ± {found.std(ddof=1):.1f} %" if found.size else "–"
+                cells.append(text)
             if cells != ["–", "–"]:
                 rows.append(
                     [

@@ -32,8 +32,8 @@ def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> A
             if check.is_drift:
                 axes.axvspan(position - 0.5, position + 0.5, color=COLOURS[1], alpha=0.12, lw=0)
         for i, name in enumerate(names):
-            found = [_reading(check, name) for check in history]
-            values = [np.nan if r is None else max(r.p_value, lowest) for r in found]
+            found = [{r.name: r.p_value for r in check.readings} for check in history]
+            values = [max(p[name], lowest) if name in p else np.nan for p in found]
             axes.plot(positions, values, MARKERS[i] + "-", color=COLOURS[i], label=name, ms=5)
         _draw_thresholds(axes, positions, history)
         axes.set(yscale="log", ylim=(2.0, lowest / 2), ylabel="p-value (drift is up)")
@@ -46,10 +46,6 @@ def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> A
         set_title(axes, title)
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
-
-
-def _reading(check: DriftCheck, name: str) -> Any:
-    return next((reading for reading in check.readings if reading.name == name), None)
 
 
 def _draw_thresholds(axes: Axes, positions: Any, history: Sequence[DriftCheck]) -> None:

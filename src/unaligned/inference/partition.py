@@ -35,7 +35,7 @@ from ..spectra.signature import Signature
 # eigenvalues, more than 500 take long and add no power.
 SMALLEST_BLOCK, LARGEST_BLOCK = 30, 500
 MOST_BLOCKS = 200  # of one dataset: 5 s and 100,000 rows; more rows are sampled
-SHARE = 3  # K is a third of the rows of a block
+SHARE = 3  # K is a third of the rows of a block, by the same study
 
 Method = TypeVar("Method", bound=Distance)
 

@@ -116,7 +116,8 @@ def activations(
     ):
         for batch, size in _batches(loader, limit):
             recorder.begin(size)
-            _call(model, _moved(batch, place))
+            inputs = _moved(batch, place)
+            model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
             recorder.finish()
             advance(size)
             check_stop()
@@ -352,10 +353,6 @@ def _moved(inputs: Any, device: torch.device) -> Any:
     if isinstance(inputs, Tensor):
         return inputs.to(device)
     return {n: v.to(device) if isinstance(v, Tensor) else v for n, v in inputs.items()}
-
-
-def _call(model: nn.Module, inputs: Any) -> None:
-    model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
 
 
 def _main_tensor(output: Any, name: str) -> Tensor:

@@ -15,8 +15,7 @@ from ...operators.base import PSDOperator
 
 EPS = float(np.finfo(np.float64).eps)
 # Columns per block and steps of a probe of the complement: at most 192 products.
-PROBE_WIDTH = 16
-PROBE_STEPS = 12
+PROBE_WIDTH, PROBE_STEPS = 16, 12
 
 
 class BlockLanczos:
