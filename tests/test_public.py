@@ -24,7 +24,10 @@ LAYERS = [
     ["operators"],
     ["spectra"],
     ["metrics"],
-    ["cache", "inputs", "execution", "result", "comparison", "serialization"],
+    [
+        *("cache", "inputs", "preparation", "execution"),
+        *("confidence", "result", "comparison", "serialization"),
+    ],
     ["diagnosis", "cost", "embedding", "matching", "tags", "explanation", "inference"],
     ["store"],
     ["figures"],

@@ -17,22 +17,20 @@ from .inputs import (
     DataLike,
     as_dataset,
     collection,
-    common_size,
     data_options,
     fit_distance,
-    fit_preprocessing,
     leave_out,
     own_name,
     require_applicable,
     require_same_options,
     shared_options,
-    subsample_all,
     warn_about_lowered,
     warn_about_values,
 )
 from .metrics.base import Distance
 from .metrics.les import LES
 from .metrics.registry import DistanceLike, resolve_distance, resolve_distances
+from .preparation import common_size, fit_preprocessing, subsample_all
 from .result import Comparison
 from .spectra.pipeline import SignatureSettings
 from .spectra.signature import Signature

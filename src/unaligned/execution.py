@@ -28,8 +28,9 @@ from .engine import (
 )
 from .engine.memory import available_memory
 from .errors import InputError, InputTypeError, merged
-from .inputs import DataLike, prepare_additions
+from .inputs import DataLike
 from .metrics.base import DataDescriptor, Distance, SpectralDistance
+from .preparation import prepare_additions
 from .result import Comparison
 from .rows.dask import DaskRows
 from .spectra.pipeline import streams

@@ -1,6 +1,5 @@
 """Coerces, names and checks the data of a comparison."""
 
-import hashlib
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,13 +7,11 @@ from dataclasses import replace
 from statistics import median_high
 from typing import Any, TypeAlias
 
-from scipy import sparse
-
 from . import _check
 from ._check import is_anndata, is_path, reject_anndata, with_our_names
 from .data.dataset import Dataset
 from .data.facts import Facts
-from .data.preprocess import is_fitted, parse_steps, unfitted
+from .data.preprocess import parse_steps, unfitted
 from .data.values import TORCH_REMEDY, is_from, matrix_kind
 from .defaults import N_EIGENVALUES
 from .errors import (
@@ -30,12 +27,10 @@ from .errors import (
 )
 from .io.load import load, load_all
 from .io.registry import name_of, names_of
-from .metrics.base import Distance, SpectralDistance, feature_mismatch
+from .metrics.base import Distance, SpectralDistance
 from .metrics.registry import CallableDistance
 from .operators.kernel import depends_on_units, uneven_columns
-from .result import Comparison
 from .rows.source import RowSource
-from .rows.transforms import JoinedRows, fit_steps
 from .spectra.decay import GAMMA_RULES
 from .spectra.signature import Signature
 
@@ -62,7 +57,7 @@ def collection(
     named: dict[str, Dataset | Signature] = {}
     items = _named_items(argument, data, data_options)
     if data_options.get("group_by") is not None:  # they are read
-        data_options = _without_reading(data_options)
+        data_options = without_reading(data_options)
     for name, value in items:
         if name is None:
             raise InputTypeError(f"{argument}: the name None must be text, or a number or date.")
@@ -190,7 +185,8 @@ def data_options(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _without_reading(data_options: Mapping[str, Any]) -> dict[str, Any]:
+def without_reading(data_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of datasets that are in memory already."""
     return {name: value for name, value in data_options.items() if name not in READING}
 
 
@@ -209,46 +205,6 @@ def shared_options(
     return found
 
 
-def fit_preprocessing(
-    fit_on: str,
-    rows: Mapping[str, Dataset | Signature],
-    columns: Mapping[str, Dataset | Signature] | None,
-) -> tuple[dict[str, Dataset | Signature], dict[str, Dataset | Signature], tuple[str, ...]]:
-    """Return both collections with preprocessing fitted to the references, and its steps."""
-    _check.one_of("fit_on", fit_on, ("references",))
-    references = [item for item in (columns or {}).values() if isinstance(item, Dataset)]
-    if columns is None or len(references) < len(columns):
-        what = "references" if columns is None else "the data of all references, not signatures"
-        raise InputError(f"fit_on='references' needs {what}: compare(datasets, references, …).")
-    datasets = [*references, *(item for item in rows.values() if isinstance(item, Dataset))]
-    own = {dataset.preprocess for dataset in datasets}
-    steps = next(iter(own))
-    if len(own) > 1 or not any(map(is_fitted, steps)):
-        raise InputError(
-            "fit_on='references' needs the same preprocess for all datasets, with a step that is "
-            f"fitted, 'standardize' or 'pca:50'; got {' and '.join(map(str, map(list, own)))}."
-        )
-    plain = [dataset.facts._replace(preprocess=()) for dataset in datasets]
-    for facts in plain[1:]:
-        reason = feature_mismatch(plain[0], facts)
-        if reason:
-            raise NotApplicableError(f"fit_on='references' does not apply: {reason}.")
-    content = "".join([*steps, *sorted(dataset.fingerprint for dataset in references)])
-    digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-    # Sparse values cannot be centred and stay sparse, so no dataset is.
-    centred = not any(sparse.issparse(dataset.values) for dataset in datasets)
-    source = JoinedRows([dataset.source for dataset in references])
-    steps = fit_steps(source, steps, f"references-{digest}", centred=centred)
-
-    def applied(items: Mapping[str, Dataset | Signature]) -> dict[str, Dataset | Signature]:
-        return {
-            name: item.with_options(preprocess=steps) if isinstance(item, Dataset) else item
-            for name, item in items.items()
-        }
-
-    return applied(rows), applied(columns), steps
-
-
 def require_same_options(options: Mapping[str, Any], items: Sequence[Dataset | Signature]) -> None:
     """Raise if a signature was computed with other options."""
     for item in items:
@@ -264,42 +220,6 @@ def require_same_options(options: Mapping[str, Any], items: Sequence[Dataset | S
                     f"{name}={wanted!r} was given, but a signature was computed with {used!r}. "
                     f"Leave {name} out, or pass the data instead of the signature."
                 )
-
-
-def common_size(
-    subsample: int | str, items: Sequence[Dataset | Signature], method: Distance
-) -> int:
-    """Return the number of rows that `subsample` means."""
-    if method.paired_rows:
-        raise NotApplicableError(
-            f"subsample={subsample!r} draws different rows of each dataset, but distance "
-            f"{method.name!r} compares row i with row i. Take the same rows of all datasets first."
-        )
-    if any(isinstance(item, Signature) for item in items):
-        raise InputError("subsample needs the data itself; a Signature cannot be subsampled.")
-    smallest = min(items, key=lambda item: item.n_samples)
-    if subsample == "common":
-        return smallest.n_samples
-    if isinstance(subsample, str):
-        raise InputError(f"subsample={subsample!r} must be a number of rows or 'common'.")
-    size = _check.positive_int("subsample", subsample, minimum=2)
-    if size > smallest.n_samples:
-        raise InputError(
-            f"subsample={size} is more than dataset {smallest.name!r} has, "
-            f"{smallest.n_samples} rows. Lower it, or use subsample='common'."
-        )
-    return size
-
-
-def subsample_all(
-    items: Mapping[str, Dataset | Signature], size: int, seed: int
-) -> dict[str, Dataset | Signature]:
-    """Return the datasets with at most `size` rows each."""
-    drawn = dict(items)
-    for name, item in items.items():
-        if isinstance(item, Dataset) and item.n_samples > size:
-            drawn[name] = item.subsample(size, item.generator(seed))
-    return drawn
 
 
 def fit_distance(
@@ -472,29 +392,3 @@ def leave_out(
             DataWarning,
         )
     return {name: item for name, item in items.items() if name not in small}, small
-
-
-def prepare_additions(
-    datasets: Mapping[str, DataLike], method: Distance, old: Comparison
-) -> dict[str, Dataset | Signature]:
-    """Return datasets to add to a comparison, prepared as its members were, and checked."""
-    signatures = list(old.signatures.values())
-    preparation = dict(old.preparation)
-    size, least = preparation.pop("subsample", None), preparation.pop("min_samples", None)
-    preparation.pop("fit_on", None)
-    if not any(is_anndata(data) or is_path(data) for data in datasets.values()):
-        preparation = _without_reading(preparation)
-    if old._steps:
-        preparation["preprocess"] = old._steps
-    elif preparation.get("preprocess") is None and signatures:
-        preparation["preprocess"] = signatures[0].recipe.preprocess or None
-    named, _ = leave_out("datasets", collection("datasets", datasets, preparation), least)
-    if size is not None:
-        common_size(size, list(named.values()), method)
-        named = subsample_all(named, size, old.seed)
-    method.fit(list(named.values()))  # only checks: the method is settled
-    known = {**old._facts, **named} if old.is_square else old._reference_facts
-    require_applicable(method, named, known)
-    warn_about_sizes(method, [*signatures, *named.values()])
-    warn_about_values(method, list(named.values()))
-    return named

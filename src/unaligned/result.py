@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from . import _check
 from ._check import FloatArray, RNGLike
+from .confidence import Inference
 from .data.facts import Facts
-from .defaults import SIGNIFICANCE
 from .engine import EngineLike
 from .errors import InputError, counted
 from .metrics.base import Distance
@@ -32,62 +32,6 @@ if TYPE_CHECKING:
 # Methods of a distance that give another number than its definition.
 _APPROXIMATIONS = ("low-rank", "sinkhorn", "sliced")
 Name: TypeAlias = str | float  # days and clusters too: names are kept as text
-
-
-@dataclass(frozen=True, eq=False)
-class Inference:
-    """How sure the distances of a comparison are, from disjoint blocks of rows.
-
-    Attributes
-    ----------
-    squared
-        Unbiased estimates of the squared distances of mean block signatures, the shape of
-        `Comparison.distances`; see `permutation_test`.
-    intervals
-        95 % confidence intervals of `corrected`, (n, m, 2).
-    p_values, p_holm, p_bh
-        Of permutation tests, as they are and adjusted for the number of pairs (Holm, 1979;
-        Benjamini and Hochberg, 1995); 1 for a dataset with itself.
-    noise_floor, reference_noise_floor
-        Of each dataset and reference, (n,) and (m,): the distance between the mean block
-        signatures of two samples of this size, by sampling alone; on the scale of `corrected`.
-    block_size, n_eigenvalues
-        Rows and K of all blocks.
-    n_permutations
-        Per pair; all distinct ones where there are no more.
-    is_approximate
-        Whether a preprocessing step was fitted to each dataset as a whole.
-    """
-
-    squared: FloatArray
-    intervals: FloatArray
-    p_values: FloatArray
-    p_holm: FloatArray
-    p_bh: FloatArray
-    noise_floor: FloatArray
-    reference_noise_floor: FloatArray
-    block_size: int
-    n_eigenvalues: int | None
-    n_permutations: int
-    is_approximate: bool = False
-
-    @property
-    def corrected(self) -> FloatArray:
-        """The distances corrected for sampling noise and size, √max(U, 0)."""
-        return np.sqrt(np.maximum(self.squared, 0.0))
-
-    @property
-    def is_significant(self) -> npt.NDArray[np.bool_]:
-        """Whether each difference is significant at 0.05 after Holm's adjustment."""
-        return np.asarray(self.p_holm <= SIGNIFICANCE)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all values by name, the corrected distances included."""
-        return {"corrected": self.corrected, **vars(self)}
-
-    def __repr__(self) -> str:
-        shape = " × ".join(map(str, self.squared.shape))
-        return f"Inference({shape}, blocks of {self.block_size} rows)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,28 +299,9 @@ class Comparison:
         >>> found > 0.9, round(found.p_value, 3)
         (True, 0.083)
         """
-        # Upward, at call time only.
-        from .embedding import AGGREGATORS, correlate, correlate_to_references
-        from .embedding import aggregate as aggregated
-        from .inference.association import Correlation
-        from .tags import values_of
+        from .inference.association import correlation  # upward, at call time only
 
-        _check.one_of("aggregate", aggregate, AGGREGATORS)
-        numbers = values_of(values, self.names, self.metadata)
-        count = _check.positive_int("n_permutations", n_permutations)
-        if self.is_square:
-            distances = self._square("correlate")
-            value = correlate(distances, numbers, method, period)
-        elif period is not None:
-            raise InputError(
-                f"period={period!r} is of differences within one collection; against references "
-                "the values themselves are correlated. Leave it out."
-            )
-        else:
-            value = correlate_to_references(self.distances, numbers, aggregate, method)
-            distances = aggregated(self.distances, aggregate)
-        numbers, seed = np.asarray(numbers, dtype=np.float64), _check.root_seed(rng)
-        return Correlation(value, distances, numbers, method, count, seed, period)
+        return correlation(self, values, method, aggregate, period, n_permutations, rng)
 
     def permanova(
         self, groups: Any, *, n_permutations: int = 9999, rng: RNGLike = None
@@ -402,7 +327,9 @@ class Comparison:
         >>> test.p_value < 0.05, test.is_exact
         (True, True)
         """
-        return self._group_test("permanova", groups, n_permutations, rng)
+        from .inference.association import group_test  # upward, at call time only
+
+        return group_test(self, "permanova", groups, n_permutations, rng)
 
     def dispersion(
         self, groups: Any, *, n_permutations: int = 9999, rng: RNGLike = None
@@ -411,26 +338,9 @@ class Comparison:
 
         Parameters and result as of `permanova`, which also rejects where only spreads differ.
         """
-        return self._group_test("permdisp", groups, n_permutations, rng)
+        from .inference.association import group_test  # upward, at call time only
 
-    def _group_test(self, test: str, groups: Any, n_permutations: int, rng: RNGLike) -> GroupTest:
-        from .inference import association  # upward, at call time only
-        from .tags import values_of
-
-        distances = self._square("dispersion" if test == "permdisp" else test)
-        labels = values_of(groups, self.names, self.metadata, "groups")
-        if np.shape(labels) != (len(self.names),):
-            raise InputError(
-                f"groups must have one label for each of the {len(self.names)} datasets; got "
-                f"{_check.shape_of(labels)}."
-            )
-        for name, label in zip(self.names, labels, strict=True):
-            if _check.is_missing(label):
-                raise InputError(f"groups has no label for dataset {name!r}.")
-        count = _check.positive_int("n_permutations", n_permutations)
-        generator = np.random.default_rng(_check.root_seed(rng))
-        found: GroupTest = getattr(association, test)(distances, labels, count, generator)
-        return found
+        return group_test(self, "dispersion", groups, n_permutations, rng)
 
     def explain(
         self, first: Name, second: Name, data: Any, **options: Any

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ._format import jsonable
+from .confidence import Inference
 from .data.facts import Facts
 from .data.preprocess import FittedStep
 from .errors import FileError
 from .io.archive import read_archive, write_archive
 from .metrics.registry import resolve_distance
-from .result import Comparison, Inference
+from .result import Comparison
 from .spectra.signature import Signature
 
 _FORMAT = "unaligned-comparison"

@@ -54,8 +54,8 @@ def describe(
     from .. import Store, engine
     from .. import signature as compute
     from ..execution import default_jobs
-    from ..inputs import common_size, subsample_all
     from ..metrics.les import LES
+    from ..preparation import common_size, subsample_all
     from ..store.search import require_rows
 
     tags = pairs("--tag", tag)

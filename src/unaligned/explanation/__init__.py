@@ -10,9 +10,10 @@ from .._check import RNGLike
 from ..data.dataset import Dataset
 from ..errors import InputError, InputTypeError
 from ..inference.partition import fitted_once, require_rows
-from ..inputs import DataLike, as_dataset, data_options, own_name, prepare_additions
+from ..inputs import DataLike, as_dataset, data_options, own_name
 from ..metrics.les import LES
 from ..operators.kernel import is_euclidean
+from ..preparation import prepare_additions
 from ..result import Comparison
 from ..spectra.pipeline import SignatureSettings
 from .blocks import Plan, Request

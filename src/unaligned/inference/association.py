@@ -11,9 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._check import FloatArray, IndexArray
-from ..embedding import differences
+from .. import _check, embedding
+from .._check import FloatArray, IndexArray, RNGLike
+from ..embedding import AGGREGATORS, correlate_to_references, differences
 from ..errors import InputError
+from ..result import Comparison
+from ..tags import values_of
 from .energy import p_value
 
 _BATCH_VALUES = 1 << 20  # 8 MiB of permuted distances at a time
@@ -103,6 +106,34 @@ class Correlation(float):
     __str__ = float.__repr__
 
 
+def correlation(
+    comparison: Comparison,
+    values: Any,
+    method: str,
+    aggregate: str,
+    period: float | None,
+    n_permutations: int,
+    rng: RNGLike,
+) -> Correlation:
+    """Return the correlation of distances with a value of each dataset; see `Comparison`."""
+    _check.one_of("aggregate", aggregate, AGGREGATORS)
+    given = values_of(values, comparison.names, comparison.metadata)
+    count = _check.positive_int("n_permutations", n_permutations)
+    if comparison.is_square:
+        distances = comparison._square("correlate")
+        value = embedding.correlate(distances, given, method, period)
+    elif period is not None:
+        raise InputError(
+            f"period={period!r} is of differences within one collection; against references "
+            "the values themselves are correlated. Leave it out."
+        )
+    else:
+        value = correlate_to_references(comparison.distances, given, aggregate, method)
+        distances = embedding.aggregate(comparison.distances, aggregate)
+    numbers, seed = np.asarray(given, dtype=np.float64), _check.root_seed(rng)
+    return Correlation(value, distances, numbers, method, count, seed, period)
+
+
 def _orders(n: int, count: int | None, rng: np.random.Generator) -> Iterator[IndexArray]:
     """Yield all orders of n items, or `count` random ones, in batches."""
     step = max(1, _BATCH_VALUES // (n * n))
@@ -159,6 +190,26 @@ class GroupTest:
             f"{self.method}: the {what} of {len(self.groups)} groups {verdict} "
             f"(F = {self.statistic:.3g}{share}, p = {self.p_value:.2g}{floor})."
         )
+
+
+def group_test(
+    comparison: Comparison, test: str, groups: Any, n_permutations: int, rng: RNGLike
+) -> GroupTest:
+    """Return the test of this name, `"permanova"` or `"dispersion"`; see `Comparison`."""
+    distances = comparison._square(test)
+    labels = values_of(groups, comparison.names, comparison.metadata, "groups")
+    if np.shape(labels) != (len(comparison.names),):
+        raise InputError(
+            f"groups must have one label for each of the {len(comparison.names)} datasets; got "
+            f"{_check.shape_of(labels)}."
+        )
+    for name, label in zip(comparison.names, labels, strict=True):
+        if _check.is_missing(label):
+            raise InputError(f"groups has no label for dataset {name!r}.")
+    count = _check.positive_int("n_permutations", n_permutations)
+    generator = np.random.default_rng(_check.root_seed(rng))
+    run = permanova if test == "permanova" else permdisp
+    return run(distances, labels, count, generator)
 
 
 def permanova(

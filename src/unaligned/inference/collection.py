@@ -11,12 +11,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .._check import FloatArray
+from ..confidence import Inference
 from ..data.dataset import Dataset
 from ..defaults import SIGNIFICANCE
 from ..engine import Engine
 from ..errors import InputError, SampleSizeWarning, collected, warn
 from ..metrics.base import Distance, SpectralDistance
-from ..result import Inference
 from ..spectra.blocks import noise_floor
 from ..spectra.signature import Signature
 from . import energy

@@ -16,12 +16,13 @@ import numpy as np
 from .. import _check
 from .._check import FloatArray
 from .._format import jsonable
+from ..confidence import Inference
 from ..defaults import SIGNIFICANCE
 from ..errors import InputTypeError, counted
 from ..explanation import Explanation, ScaleExplanation
 from ..figures import COLOURS
 from ..io.archive import write_text
-from ..result import Comparison, Inference
+from ..result import Comparison
 from ..tags import metadata_tags, read_tags
 from .content import Content
 from .summary import cautions, findings, number, passed_checks

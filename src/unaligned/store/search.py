@@ -17,13 +17,12 @@ from ..embedding import AGGREGATORS
 from ..errors import DataWarning, InputError, counted, merged, warn
 from ..inputs import (
     DataLike,
-    common_size,
     is_size_biased,
     own_name,
-    subsample_all,
     warn_about_sizes,
 )
 from ..metrics.les import LES
+from ..preparation import common_size, subsample_all
 from ..spectra.pipeline import SignatureSettings
 from ..spectra.signature import Signature
 from .file import transaction

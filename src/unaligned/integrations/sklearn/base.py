@@ -16,8 +16,9 @@ from ...data.preprocess import parse_steps
 from ...engine import Engine, resolve_engine
 from ...errors import InputError, InputTypeError
 from ...execution import default_jobs, describe_all
-from ...inputs import DataLike, as_dataset, common_size, is_one, own_name, subsample_all
+from ...inputs import DataLike, as_dataset, is_one, own_name
 from ...metrics.base import Distance
+from ...preparation import common_size, subsample_all
 from ...spectra.signature import Signature
 
 Items = dict[str, Dataset | Signature]
