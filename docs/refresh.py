@@ -2,6 +2,8 @@
 
 The figures of every folder are copied to docs/figures, and its RESULTS.md, without the means, to
 the section of that experiment in docs/results.md; that of the benchmark to docs/which_distance.md.
+A further run of an experiment has a section and figures named after its folder (`tasks-conv4`),
+and a heading of its own.
 Run: python docs/refresh.py results/tori results/scaling results/benchmark ...
 """
 
@@ -24,12 +26,17 @@ def refresh(folder: Path, page: str) -> str:
     heading, rest = text.split("\n", 1)
     # The command reproduces the settings.
     rest = re.sub(r"(Made by `[^`]*`)\. Settings: [^\n]*", r"\1:", rest)
-    begin, end = (f"<!-- {word} {name} -->" for word in ("begin", "end"))
+    own = f"<!-- begin {folder.name} -->\n"
+    section = folder.name if own in page else name
+    if section != name:
+        heading = page.split(own)[1].split("\n")[0].replace("## ", "# ", 1)
+    begin, end = (f"<!-- {word} {section} -->" for word in ("begin", "end"))
     if page.count(begin) != 1 or page.count(end) != 1:
         raise SystemExit(f"The page needs the lines {begin} and {end}, once each.")
     for figure in folder.glob("*.png"):
-        rest = rest.replace(f"({figure.name})", f"(figures/{figure.name})")
-        shutil.copyfile(figure, DOCS / "figures" / figure.name)
+        copy = figure.name.replace(name, section, 1)
+        rest = rest.replace(f"({figure.name})", f"(figures/{copy})")
+        shutil.copyfile(figure, DOCS / "figures" / copy)
     before, after = page.split(begin)[0], page.split(end)[1]
     return f"{before}{begin}\n{heading.replace('# ', '## ', 1)}\n{rest.rstrip()}\n{end}{after}"
 

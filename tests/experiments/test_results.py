@@ -49,6 +49,23 @@ def test_refresh_replaces_only_the_section_and_figure_of_the_run(docs, tmp_path)
     assert (docs / "results.md").read_text() == page  # again changes nothing
 
 
+def test_a_second_run_has_a_section_of_its_own(docs, tmp_path):
+    out = tmp_path / "aligned-small"
+    reproduce(Aligned(n_samples=12, scales=(1.0,)), out, only=["les"], progress=False)
+    before = (docs / "results.md").read_text()
+    own = "<!-- begin aligned-small -->\n## Few points\n<!-- end aligned-small -->\n"
+    (docs / "results.md").write_text(before + own)
+    assert refresh(docs, out).returncode == 0
+    page = (docs / "results.md").read_text()
+    assert page.startswith(before)
+    assert page.removeprefix(before).count("## Few points\n\nMade by `unaligned") == 1
+    assert "(figures/aligned-small.png)" in page
+    assert (docs / "figures" / "aligned-small.png").exists()
+    assert not (docs / "figures" / "aligned.png").exists()
+    refresh(docs, out)
+    assert (docs / "results.md").read_text() == page
+
+
 @pytest.mark.parametrize("n_trials", [1, 3])
 def test_standard_deviations_need_several_trials(tmp_path, n_trials):
     small = Aligned(n_samples=12, scales=(0.5, 1.0), n_trials=n_trials)
