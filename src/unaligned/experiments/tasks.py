@@ -58,7 +58,7 @@ class Tasks(Experiment):
 
     `--full` is the paper's setting but for the solver and for Wasserstein and Gromov-Wasserstein,
     which take 100 images of each class; their time with all images is measured apart. It trains a
-    ResNet-12 per benchmark, which takes days on two cores; `--set embedder=conv4` an hour.
+    ResNet-12 per benchmark, 27 hours of one core each; `--set embedder=conv4` half an hour each.
     `--quick` trains nothing: ResNet-20 of CIFAR-10, whose classes are the seen ones.
     """
 
