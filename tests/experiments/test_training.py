@@ -7,7 +7,7 @@ from unaligned.errors import FileError, InputError
 
 torch = pytest.importorskip("torch")
 
-from unaligned.experiments import embedders, networks, training  # noqa: E402
+from unaligned.experiments import embedders, few_shot, networks, training  # noqa: E402
 from unaligned.experiments.training import Training, episode, ridge_scores, train  # noqa: E402
 
 TINY = Training(n_episodes=5, n_way=2, n_support=2, n_query=1)
@@ -118,3 +118,31 @@ def test_foreign_weights_are_rejected(monkeypatch, tmp_path):
     torch.save({"state_dict": {"module.conv1.weight": torch.zeros(16, 3, 3, 3)}}, path)
     with pytest.raises(FileError, match=r"has no weights of ResNet-20"):
         networks.resnet(20)
+
+
+def test_omniglot_is_loaded_trained_and_embedded(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    numbers = np.repeat(np.arange(9), 6)  # of 9 characters, 6 drawings each
+    arrays = {
+        "images": rng.integers(0, 256, size=(len(numbers), 28, 28), dtype=np.uint8),
+        "class_id": numbers,
+        "alphabet": np.minimum(numbers // 3, 2),
+        "evaluation": (numbers >= 6).astype(np.uint8),
+        "alphabet_names": np.array(["Greek", "Latin", "Malay"]),
+    }
+    np.savez(tmp_path / "omniglot28.npz", **arrays)
+    monkeypatch.setenv("UNALIGNED_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    few = {"n_episodes": 2, "n_way": 3, "n_support": 2, "n_query": 2}
+    monkeypatch.setattr(few_shot, "_OMNIGLOT", few)
+    found = few_shot.load_benchmark("omniglot", "resnet20")  # it has an embedder of its own
+    assert list(found.seen) == [
+        *(f"Greek/{i}" for i in range(3)),
+        *(f"Latin/{i}" for i in (3, 4, 5)),
+    ]
+    assert list(found.unseen) == ["Malay/6", "Malay/7", "Malay/8"]
+    assert {points.shape for points in (*found.seen.values(), *found.unseen.values())} == {
+        (6, 256)
+    }
+    assert found.n_way == 3
+    assert {name[:5] for name in found.draw(1.0, rng)} == {"Malay"}
