@@ -76,7 +76,7 @@ def test_the_table_says_how_well_all_cnn_was_trained(with_accuracy):
     experiment = Layers(train=True, n_seeds=2, width=48, all_cnn_epochs=3)
     assert experiment.pairs("allcnn-accuracy") == ("seed 0", "seed 1")
     text, found = layer_claims.accuracy_note(table, experiment)
-    assert "2 seeds, width 48 (the paper's is 96), 3 epochs" in text
+    assert "2 seeds, width 48 (the paper's is 96), dropout 0.5 (0.5), 3 epochs" in text
     assert ("50.0 to 60.0 % of test images" in text) == with_accuracy
     assert "| All-CNN-C | LES | 90.0 ± 0.0 % |" in found
 
@@ -103,6 +103,7 @@ def test_different_inputs_are_of_different_sizes_and_within_the_limits():
         ({"lenet_images": 20_000}, "lenet_images must be at most 10,000"),
         ({"n_networks": 1}, "n_networks=1 must be at least 2"),
         ({"width": 0}, "width=0 must be at least 1"),
+        ({"dropout": 2.0}, "dropout=2.0 must be below 1"),
     ],
 )
 def test_wrong_settings(settings, message):
@@ -122,7 +123,7 @@ def test_all_cnn_has_ten_layers_and_training_resumes(tmp_path, monkeypatch):
         epochs.append(message)
         raise RuntimeError("stopped")
 
-    options = {"width": 2, "n_epochs": 2, "pictures": pictures}
+    options = {"width": 2, "dropout": 0.5, "n_epochs": 2, "pictures": pictures}
     with pytest.raises(RuntimeError, match="stopped"):
         networks.trained_all_cnn(0, **options, report=stopped)
     resumed = networks.trained_all_cnn(0, **options, report=epochs.append)

@@ -183,7 +183,7 @@ def accuracy_note(table: pd.DataFrame, experiment: Layers) -> list[str]:
     if any(row[0] == _NETWORKS["allcnn"] for row in rows):
         text += (
             f" All-CNN-C here: {experiment.n_seeds} seeds, width {experiment.width} (the paper's "
-            f"is 96), {experiment.all_cnn_epochs} epochs"
+            f"is 96), dropout {experiment.dropout:g} (0.5), {experiment.all_cnn_epochs} epochs"
         )
         right = accuracies(table, "allcnn", "accuracy", IDENTICAL)
         if right.size:

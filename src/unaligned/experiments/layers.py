@@ -61,6 +61,7 @@ class Layers(Experiment):
         "n_epochs": 1,
         "n_seeds": 3,
         "width": 48,
+        "dropout": 0.0,
         "all_cnn_epochs": 3,
     }
     full: ClassVar[dict[str, Any]] = {"n_trials": 10}
@@ -74,6 +75,7 @@ class Layers(Experiment):
     train: bool = False  # All-CNN-C too
     n_seeds: int = 10  # of All-CNN-C
     width: int = 96
+    dropout: float = 0.5
     all_cnn_epochs: int = 40
 
     def __post_init__(self) -> None:
@@ -85,6 +87,10 @@ class Layers(Experiment):
                 raise ua.errors.InputError(f"{name} must be at most 10,000, all test images.")
         for name in ("n_epochs", "width", "all_cnn_epochs"):
             _check.positive_int(name, getattr(self, name))
+        if _check.real_number("dropout", self.dropout, minimum=0.0) >= 1.0:
+            raise ua.errors.InputError(
+                f"dropout={self.dropout} must be below 1, a share of values."
+            )
         for name in ("n_networks", "n_seeds"):
             _check.positive_int(name, getattr(self, name), minimum=2)
 
@@ -287,7 +293,11 @@ class Layers(Experiment):
         from .networks import trained_all_cnn
 
         return trained_all_cnn(
-            self.seed + seed, width=self.width, n_epochs=self.all_cnn_epochs, report=print
+            self.seed + seed,
+            width=self.width,
+            dropout=self.dropout,
+            n_epochs=self.all_cnn_epochs,
+            report=print,
         )
 
     def _grown(self, task: Task, count: int, layers_of: LayersOf) -> FloatArray:
