@@ -89,9 +89,15 @@ def test_dissimilarities_are_those_of_compare():
             assert row[how] == pytest.approx(expected[row["pair"]], abs=1e-6)
 
 
-def test_run_writes_tables_figures_and_verdicts(tmp_path, monkeypatch):
-    few = partial(difficulty_figures.planes, per_class=6)  # scaling takes seconds
+@pytest.fixture
+def _few_points(monkeypatch):
+    """Few images in the plane: metric scaling of many takes seconds."""
+    few = partial(difficulty_figures.planes, per_class=6)
     monkeypatch.setattr(difficulty_figures, "planes", few)
+
+
+@pytest.mark.usefixtures("_few_points")
+def test_run_writes_tables_figures_and_verdicts(tmp_path):
     report = reproduce(small_tasks(n_trials=2), tmp_path, only=["les", "imd"], progress=False)
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"tasks.png", "tasks-correlations.csv", "RESULTS.md"}
@@ -106,8 +112,8 @@ def test_run_writes_tables_figures_and_verdicts(tmp_path, monkeypatch):
     assert set(report.table["method"]) == {"accuracy", "les", "imd"}
 
 
-def test_slow_distances_are_timed_pair_by_pair(tmp_path, monkeypatch):
-    monkeypatch.setattr(difficulty_figures, "_SHOWN", 6)
+@pytest.mark.usefixtures("_few_points")
+def test_slow_distances_are_timed_pair_by_pair(tmp_path):
     experiment, timed = small_tasks(timed_pairs=3), "wasserstein-time"
     (stage,) = (s for s in experiment.tasks(["les", timed]) if s[0].methods == (timed,))
     assert [task.trial for task in stage] == [0, 1, 2]  # more than trials; each is kept
@@ -125,8 +131,8 @@ def test_slow_distances_are_timed_pair_by_pair(tmp_path, monkeypatch):
         reproduce(experiment, tmp_path, only=[timed], progress=False)
 
 
-def test_omniglot_is_reported_beside_the_claims_of_the_paper(tmp_path, monkeypatch):
-    monkeypatch.setattr(difficulty_figures, "_SHOWN", 6)
+@pytest.mark.usefixtures("_few_points")
+def test_omniglot_is_reported_beside_the_claims_of_the_paper(tmp_path):
     only = ["les", "wasserstein", "gromov-wasserstein", "figure", "test-accuracy"]
     experiment = small_tasks(benchmarks=("omniglot",), n_new=1)
     report = reproduce(experiment, tmp_path, only=only, progress=False)
