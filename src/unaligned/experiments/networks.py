@@ -288,7 +288,7 @@ def trained_all_cnn(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = all_cnn(width, dropout)
-    done, states = 0, {}
+    done, states = 0, dict[str, State]()
     if path.exists():
         header, states = _load(path)
         done = int(header["n_epochs"])
