@@ -33,9 +33,9 @@ test-all: lint
 bench: $(VENV)/.installed-test
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-# The peers of LES need POT, gudhi and ripser.
+# Tables and figures need pandas and matplotlib, the peers of LES POT, gudhi and ripser.
 $(VENV)/.installed-peers: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[transport,topology]'
+	$(BIN)/python -m pip install --quiet --editable '.[plot,pandas,transport,topology]'
 	touch $@
 
 reproduce: $(VENV)/.installed-peers
@@ -62,6 +62,7 @@ dist: $(VENV)/.installed-release
 	$(PYTHON) -m venv build/clean
 	build/clean/bin/python -m pip install --quiet dist/*.whl
 	build/clean/bin/python -W error -c 'import unaligned; print(unaligned.__version__)'
+	build/clean/bin/python -W error tests/core_only.py
 	build/clean/bin/unaligned demo
 	ls -l dist
 

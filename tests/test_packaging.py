@@ -1,6 +1,7 @@
 """What a user who installs the package relies on."""
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,21 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLIENT = ROOT / "tests" / "typed_client" / "client.py"
+
+# Packages of the extras are not found, as if they were not installed.
+HIDING = """
+import runpy, sys
+from importlib.machinery import PathFinder
+
+class Hiding(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = name.partition(".")[0] in {extras!r}
+        return None if hidden else super().find_spec(name, path, target)
+
+sys.meta_path = [Hiding if finder is PathFinder else finder for finder in sys.meta_path]
+runpy.run_path({script!r}, run_name="__main__")
+"""
 
 
 def minimums():
@@ -41,6 +57,17 @@ def test_import_gives_no_warning():
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_core_works_without_its_extras():
+    script = ROOT / "tests" / "core_only.py"
+    code = HIDING.format(extras=runpy.run_path(str(script))["EXTRAS"], script=str(script))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow  # both check the whole package first

@@ -1,7 +1,7 @@
 """How results become text: bytes and durations for people, values for JSON."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -20,6 +20,21 @@ def duration(seconds: float) -> str:
         return f"{max(seconds, 1e-3):.2g} s"
     minutes = seconds / 60
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[Any]], *, digits: str) -> str:
+    """Return lines of aligned columns, the first to the left; floats have the format `digits`.
+
+    >>> print(text_table(["", "a", "b"], [["a", 0.0, 12.5]], digits=".1f"))
+         a     b
+    a  0.0  12.5
+    """
+    cells = [[f"{c:{digits}}" if isinstance(c, float) else str(c) for c in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+        for row in (header, *cells)
+    )
 
 
 def jsonable(value: Any, *, allow_nan: bool = False) -> Any:

@@ -13,6 +13,7 @@ from ._check import FloatArray, RNGLike
 from .comparison import prepare
 from .data.dataset import Dataset
 from .defaults import BANDWIDTH_FACTOR, GAMMA
+from .errors import required
 from .inputs import DataLike
 from .operators.kernel import KernelSettings
 from .spectra.decay import (
@@ -118,6 +119,8 @@ def diagnose(
     >>> diagnose(points).above_gamma > 50
     True
     """
+    if other is not None:
+        required("pandas", "pandas", "The table of diagnose(data, other)")
     dataset, settings = prepare(data, options)
     seed = _check.root_seed(rng)
     signature = compute_signature(dataset, settings, seed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _check
 from ._check import FloatArray, IndexArray
-from .errors import InputError
+from .errors import InputError, required
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +99,7 @@ class Match:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table: dataset, nearest reference, its distance, and the expected one."""
+        required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
         frame = pd.DataFrame(

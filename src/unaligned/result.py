@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from . import _check
 from ._check import FloatArray, RNGLike
+from ._format import text_table
 from .confidence import Inference
 from .data.facts import Facts
 from .engine import EngineLike
-from .errors import InputError, counted
+from .errors import InputError, MissingExtraError, counted, required
 from .metrics.base import Distance
 from .spectra.signature import Signature
 
@@ -158,6 +159,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the distances as a DataFrame with names on both sides."""
+        required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
         return pd.DataFrame(self.distances, index=self.names, columns=self.reference_names)
@@ -221,6 +223,7 @@ class Comparison:
         >>> ua.compare(new, known, n_eigenvalues=20).aggregate("min").idxmax()
         'unlike'
         """
+        required("pandas", "pandas", "aggregate()")
         import pandas as pd
 
         from .embedding import aggregate  # upward, at call time only
@@ -466,16 +469,29 @@ class Comparison:
         return rows if self.is_square else f"{rows}{times}{columns}"
 
     def __str__(self) -> str:
-        frame = self.to_frame().round(4)  # pandas truncates wide tables
-        return f"{self!r}\n{frame.to_string() if max(frame.shape) <= 12 else frame}"
+        header = ["", *_ends(self.reference_names, 3)]
+        named = zip(self.names, self.distances.tolist(), strict=True)
+        rows = _ends([[name, *_ends(row, 3)] for name, row in named], 5, ["…"] * len(header))
+        return f"{self!r}\n{text_table(header, rows, digits='.4f')}"
 
     def _repr_html_(self) -> str:
-        """Return a table, truncated beyond 20 rows or columns, and a heat map for notebooks."""
+        """Return a table, truncated beyond 20 rows or columns, and a heat map for notebooks.
+
+        Without pandas or matplotlib it is the text of `print`.
+        """
         from .figures.style import png_of  # upward, at call time only
 
-        table = self.to_frame().round(4).to_html(max_rows=20, max_cols=20)
-        figure: Any = self.plot("heatmap").figure
+        try:
+            table = self.to_frame().round(4).to_html(max_rows=20, max_cols=20)
+            figure: Any = self.plot("heatmap").figure
+        except MissingExtraError:
+            return f"<pre>{html.escape(str(self))}</pre>"
         picture = base64.b64encode(png_of(figure)).decode()
         label = f"Heat map of the {html.escape(self.distance_label)} distances"
         image = f'<img alt="{label}" src="data:image/png;base64,{picture}">'
         return f"<p>{html.escape(repr(self))}</p>{table}{image}"
+
+
+def _ends(items: Sequence[Any], n: int, gap: Any = "…") -> list[Any]:
+    """Return the items that a printed table shows: all up to 12, else the first and last n."""
+    return list(items) if len(items) <= 12 else [*items[:n], gap, *items[-n:]]

@@ -191,7 +191,7 @@ def test_the_summary_names_what_is_found():
     assert found.summary.startswith("'mine' and 'yours' are at les ")
     assert f"Without {cause} (-" in found.summary
     assert repr(found) == found.summary
-    assert str(found).count("\n") == 1 + 1 + 6
+    assert str(found).count("\n") == 1 + 6
     alike = ua.explain(a, a[::-1] + 1.0, **QUICK)
     assert "none of the 6 features" in alike.summary
 

@@ -93,7 +93,7 @@ def test_the_words_name_one_more_group_and_the_dimension():
     assert list(frame.columns)[:3] == ["first", "first_low", "first_high"]
     assert frame.differs["components"]
     assert repr(found) == found.summary
-    assert str(found).count("\n") == 7
+    assert str(found).count("\n") == 6
 
 
 def test_surfaces_of_other_dimension_part():

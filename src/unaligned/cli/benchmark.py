@@ -59,6 +59,7 @@ def benchmark(
     continues when the same command is given again.
     """
     from .. import _check
+    from ..experiments.base import require_output
     from ..experiments.benchmark import summary
     from ..experiments.benchmark.jobs import load_jobs
     from ..experiments.benchmark.methods import methods
@@ -73,6 +74,7 @@ def benchmark(
     if show:
         _show(known.values(), used)
         return
+    require_output("benchmark")
     seconds = (600.0 if full else 10.0) if limit is None else limit
     settings = Settings(full=full, limit=_check.real_number("limit", seconds, minimum=1.0))
     folder = Path("results") / ("benchmark-full" if full else "benchmark") if out is None else out

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._format import jsonable
-from ..errors import FileError, InputError, MissingExtraError, NotApplicableError, counted
+from ..errors import (
+    FileError,
+    InputError,
+    MissingExtraError,
+    NotApplicableError,
+    counted,
+    required,
+)
 from . import printing
 from .app import Command, command, resumable
 from .options import (
@@ -71,12 +78,13 @@ class OutputOptions:
 
     def tag_table(self, names: Sequence[str]) -> pd.DataFrame | None:
         """Return a row for each dataset and a column for each tag, or None without tags."""
+        if not self.tag and self.tags is None:
+            return None
+        required("pandas", "pandas", "A table of tags")
         import pandas as pd
 
         from ..tags import read_tags
 
-        if not self.tag and self.tags is None:
-            return None
         columns = {}
         for key, listed in pairs("--tag", self.tag).items():
             values = [text.strip() for text in listed.split(",")]

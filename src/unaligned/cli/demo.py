@@ -15,18 +15,18 @@ def demo(
     from ..experiments.digits import run_demo
 
     result = run_demo(rng=seed)
-    frame = result.comparison.to_frame()
+    names, distances = result.comparison.names, result.comparison.distances
     if json:
-        found = {"names": list(frame.index), "distances": frame.to_numpy()}
+        found = {"names": names, "distances": distances}
         print_json({"datasets": result.descriptions, **found, "reading": result.reading})
         return
     console = stdout()
     console.print("Datasets (rows × columns):")
     for code, description in result.descriptions.items():
         console.print(f"  {code}  {description}")
-    rows = table(["", *frame.columns], n_text=1)
-    for name, row in frame.iterrows():
-        rows.add_row(str(name), *(f"{value:.2f}" for value in row))
+    rows = table(["", *names], n_text=1)
+    for name, row in zip(names, distances, strict=True):
+        rows.add_row(name, *(f"{value:.2f}" for value in row))
     print_table("\nLES distances", rows)
     for sentence in result.reading:
         console.print(f"- {sentence}")

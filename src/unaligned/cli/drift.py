@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError, NotApplicableError, UnalignedError
+from ..errors import InputError, MissingExtraError, NotApplicableError, UnalignedError
 from .app import DIFFERENT, command
 from .options import (
     AsJSON,
@@ -186,6 +186,8 @@ def _load(reading: FileOptions, files: Sequence[str]) -> dict[str, Dataset]:
         path.write_bytes(sys.stdin.buffer.read())
         try:
             return reading.load([str(path)], short=True)
+        except MissingExtraError:
+            raise
         except UnalignedError as error:
             raise type(error)(str(error).replace(str(path), "stdin")) from error
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ..defaults import BANDWIDTH_RULES, GAMMA, KERNELS, N_EIGENVALUES, TOL
-from ..errors import FileError, InputError, UnalignedError, merged
+from ..errors import FileError, InputError, UnalignedError, merged, required
 from .printing import print_problem
 
 if TYPE_CHECKING:
@@ -88,6 +88,13 @@ def require_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
     if not os.access(path.resolve().parent, os.W_OK):
         reason = f"the folder {str(path.parent)!r} does not exist or is not writable"
         raise FileError(f"Cannot write {str(path)!r}: {reason}.")
+    kind = path.suffix.lower()
+    if kind in (".htm", ".html"):
+        required("matplotlib", "report", "A report")
+    elif kind == ".csv":
+        required("pandas", "pandas", "A .csv file")
+    elif kind not in (".json", ".npz"):
+        required("matplotlib", "plot", "A figure")
 
 
 Files: TypeAlias = Annotated[

@@ -12,6 +12,7 @@ import numpy as np
 import unaligned as ua
 
 from .. import _check
+from ..errors import required
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,6 +140,12 @@ class Experiment(ABC):
         """Return everything that determines the numbers of a trial."""
         settings = {"experiment": self.name, "version": ua.__version__, **asdict(self)}
         return {key: value for key, value in settings.items() if key != "n_trials"}
+
+
+def require_output(command: str) -> None:
+    """Raise an error if tables and figures could not be written, before anything is computed."""
+    for package in ("pandas", "matplotlib"):
+        required(package, "all", f"unaligned {command}")
 
 
 def summary(table: pd.DataFrame, variable: str, quantity: str = "distance") -> pd.DataFrame:

@@ -15,7 +15,7 @@ from .. import _check, engine, figures
 from .._format import jsonable
 from ..errors import FileError, InputError
 from ..io.archive import made_folder, write_text
-from .base import Claim, Experiment, Key, Row, Task, markdown_table, summary
+from .base import Claim, Experiment, Key, Row, Task, markdown_table, require_output, summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +167,7 @@ def reproduce(
     progress
         Show a bar with the remaining time of each stage on stderr; None does so on a terminal.
     """
+    require_output("reproduce")
     stages = experiment.tasks(choose(experiment, only, without))
     folder = made_folder("out", out, "Give another one with --out.")
     trials = TrialFile(folder, experiment)

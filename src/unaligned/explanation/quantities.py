@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._check import FloatArray
+from .._format import text_table
+from ..errors import required
 from .decades import Decade
 from .result import opening
 
@@ -78,8 +80,12 @@ class ScaleExplanation:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the quantities of both datasets with their intervals, a row for each."""
+        required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
+        return pd.DataFrame.from_dict(self._rows(), orient="index").rename_axis("quantity")
+
+    def _rows(self) -> dict[str, dict[str, Any]]:
         rows: dict[str, dict[str, Any]] = {}
         for quantity in self.quantities:
             sides = zip(("first", "second"), zip(*quantity[1:4], strict=True), strict=True)
@@ -89,7 +95,7 @@ class ScaleExplanation:
                 for end, value in zip(("", "_low", "_high"), found, strict=True)
             }
             rows[quantity.name] = {**row, "differs": quantity.differs}
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("quantity")
+        return rows
 
     @property
     def summary(self) -> str:
@@ -119,8 +125,10 @@ class ScaleExplanation:
         return self.summary
 
     def __str__(self) -> str:
-        frame = self.to_frame().to_string(float_format=lambda value: f"{value:.3g}")
-        return f"{self.summary}\n{frame}"
+        rows = self._rows()
+        header = ["quantity", *next(iter(rows.values()))]
+        cells = [(name, *row.values()) for name, row in rows.items()]
+        return f"{self.summary}\n{text_table(header, cells, digits='.3g')}"
 
 
 def _component_words(found: ScaleExplanation) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._check import FloatArray
-from ..errors import DataWarning, counted, listed, warn
+from .._format import text_table
+from ..errors import DataWarning, counted, listed, required, warn
 from .blocks import Request
 from .changes import changes_of, deck_of
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from .quantities import ScaleExplanation
 
+_COLUMNS = ("change", "noise", "exceeds_noise")
 _NOUNS = {"features": "feature", "rows": "group"}
 
 
@@ -75,9 +77,10 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """Return `change`, `noise` and `exceeds_noise` indexed by `labels`."""
+        required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
-        columns = {name: getattr(self, name) for name in ("change", "noise", "exceeds_noise")}
+        columns = {name: getattr(self, name) for name in _COLUMNS}
         return pd.DataFrame(columns, index=pd.Index(self.labels, name=_NOUNS[self.by]))
 
     @property
@@ -119,9 +122,10 @@ class Explanation:
         return self.summary
 
     def __str__(self) -> str:
-        frame = self.to_frame()
-        shown = frame.head(20).to_string(float_format=lambda value: f"{value:.3g}")
-        rest = f"\n… {len(frame) - 20} more" if len(frame) > 20 else ""
+        columns = (self.change.tolist(), self.noise.tolist(), self.exceeds_noise.tolist())
+        rows = list(zip(self.labels, *columns, strict=True))
+        shown = text_table([_NOUNS[self.by], *_COLUMNS], rows[:20], digits=".3g")
+        rest = f"\n… {len(rows) - 20} more" if len(rows) > 20 else ""
         return f"{self.summary}\n{shown}{rest}"
 
 

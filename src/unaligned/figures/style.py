@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import _check
-from ..errors import InputError
+from ..errors import InputError, required
 from ..io.archive import whole_file
 from ..tags import Tag
 
@@ -36,17 +36,21 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+def _matplotlib() -> Any:
+    return required("matplotlib", "plot", "A figure")
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """Apply the style inside the `with` block only; settings that the user changed stay."""
-    import matplotlib as mpl
+    mpl = _matplotlib()
 
     with mpl.rc_context({name: value for name, value in _STYLE.items() if _is_default(name)}):
         yield
 
 
 def _is_default(name: Any) -> bool:
-    import matplotlib as mpl
+    mpl = _matplotlib()
 
     return bool(mpl.rcParams[name] == mpl.rcParamsDefault[name])
 
@@ -58,7 +62,7 @@ def new_axes(
 
     Its size in inches is `figsize`, else `figure.figsize` if the user changed it, else `size`.
     """
-    import matplotlib as mpl
+    mpl = _matplotlib()
     from matplotlib.figure import Figure
 
     if ax is not None:
@@ -94,7 +98,7 @@ def png_of(figure: Figure) -> bytes:
 
 def colour_map(cmap: Any) -> Any:
     """Return a colour map of matplotlib by name, or as it is; None is the user's default."""
-    import matplotlib as mpl
+    mpl = _matplotlib()
 
     if cmap is None:
         return mpl.colormaps[mpl.rcParams["image.cmap"]]

@@ -31,7 +31,7 @@ import numpy as np
 from .. import _check, figures
 from .._format import jsonable
 from ..comparison import compare
-from ..errors import InputError, InputTypeError, UnalignedError
+from ..errors import InputError, InputTypeError, UnalignedError, required
 from ..result import Comparison
 from ..serialization import from_parts, to_parts
 
@@ -198,8 +198,8 @@ def _draw(
     output: _Output,
 ) -> Any:
     """Draw a comparison with pyplot, and show, save or return it as scanpy does."""
+    plt = required("matplotlib.pyplot", "plot", "A figure")
     import matplotlib as mpl
-    from matplotlib import pyplot as plt
 
     ax = output.ax
     if ax is None:

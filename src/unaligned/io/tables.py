@@ -169,6 +169,7 @@ def plain_text(data: bytes) -> bytes:
 
 def read_csv(request: Request) -> Contents:
     """Return a text table; separator, header, row names and decimal commas are detected."""
+    required("pandas", "pandas", "Reading .csv and .tsv")
     data = plain_text(unpacked(request))
     if not data.strip():
         raise FileError("The file contains only blank lines.")

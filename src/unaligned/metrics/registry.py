@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _check
 from ..data.dataset import Dataset
-from ..errors import InputError, NumericalError
+from ..errors import InputError, NumericalError, required
 from .base import Distance
 
 if TYPE_CHECKING:
@@ -111,9 +111,15 @@ def available() -> pd.DataFrame:
     >>> bool(available().loc["les", "same features"])
     False
     """
+    required("pandas", "pandas", "The table of available()")
     import pandas as pd
 
-    rows = {
+    return pd.DataFrame.from_dict(descriptions(), orient="index")
+
+
+def descriptions() -> dict[str, dict[str, Any]]:
+    """Return what each distance needs and what it costs, by name."""
+    return {
         name: {
             "what": cls.summary,
             "same features": cls.same_features,
@@ -126,7 +132,6 @@ def available() -> pd.DataFrame:
         }
         for name, cls in DISTANCES.items()
     }
-    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def resolve_distances(

@@ -18,7 +18,7 @@ from .._check import FloatArray
 from .._format import jsonable
 from ..confidence import Inference
 from ..defaults import SIGNIFICANCE
-from ..errors import InputTypeError, counted
+from ..errors import InputTypeError, counted, required
 from ..explanation import Explanation, ScaleExplanation
 from ..figures import COLOURS
 from ..io.archive import write_text
@@ -166,7 +166,7 @@ def embedded(data: Any) -> str:
 
 def payload(content: Content, title: str) -> dict[str, Any]:
     """Return the data of the script; arrays as base64, exact and half as long as digits."""
-    import matplotlib as mpl
+    mpl = required("matplotlib", "report", "A report")
     from matplotlib.colors import to_hex
 
     comparison = content.comparison

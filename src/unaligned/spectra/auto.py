@@ -15,6 +15,7 @@ from ..errors import CostWarning, InputError, warn
 from ..operators.affinity import KernelAffinity
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
+from ..operators.kernel import missing_numba
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
 
@@ -233,7 +234,7 @@ def announce(solver: str, n: int, k: int, price: float) -> None:
         other = min(exact_price(size), krylov_price(size, min(k, size), tiled=False))
         warn(
             f"solver={solver!r} will take about {duration(price / RATE)} for {n:,} rows on two "
-            f"cores; subsample={size}: about {duration(other / RATE)}.",
+            f"cores; subsample={size}: about {duration(other / RATE)}.{missing_numba(n)}",
             CostWarning,
             severity=price,
         )

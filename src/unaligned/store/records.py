@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _check
 from .._format import jsonable
-from ..errors import FileError, InputError, InputTypeError, RecipeMismatchError
+from ..errors import FileError, InputError, InputTypeError, RecipeMismatchError, required
 
 if TYPE_CHECKING:  # `unaligned list` imports nothing heavier than numpy
     import pandas as pd
@@ -218,6 +218,7 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
     """Return records as a table by name, with a column for each tag."""
+    required("pandas", "pandas", "A DataFrame")
     import pandas as pd
 
     facts = [field.name for field in fields(Record) if field.name not in ("name", "tags")]
@@ -229,6 +230,7 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def _write_csv(path: PathLike, pairs: Pairs) -> None:
+    required("pandas", "pandas", "A .csv file")
     import pandas as pd
 
     from ..io.archive import write_text
