@@ -142,11 +142,43 @@ def test_blocks_of_a_deck_are_disjoint_and_of_one_size():
     assert (both.size, both.per_deck, len(both.rows[0])) == (250, 8, 40)
 
 
-def test_rows_are_compared_at_equal_sizes():
+def test_rows_are_compared_at_the_size_that_every_group_leaves():
     a, b, labels, _ = missing_cluster(0)
-    found = ua.explain(a, b[:200], by="rows", labels=(labels[0], labels[1][:200]), **QUICK)
-    assert found.block_size == 50
+    own = labels[0], labels[1][:200]
+    found = ua.explain(a, b[:200], by="rows", labels=own, **QUICK)
+    largest = max(np.bincount(own[1]))
+    assert found.block_size == (200 - largest) // 4
+    assert found.n_eigenvalues == found.block_size // 3
     assert found.n_samples == (300, 200)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_group_the_blocks_of_a_deck_stay_disjoint(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(list("abc"), size=200, p=[0.6, 0.3, 0.1])
+    data = ua.Dataset(rng.normal(size=(200, 2)))
+    n_left = min((labels != name).sum() for name in "abc")
+    pools = np.arange(200), np.arange(200)
+    plan = Plan.of((data, data), None, 1, 0, pools=pools, n_left=int(n_left))
+    others = rows.stand_ins(plan, 0, labels, list("abc"))
+    for part in plan.decks(len(others)):
+        own, spare = plan.rows[0][part], others[part]
+        for name in "abc":
+            left = np.where(labels[own] == name, spare, own)
+            assert np.unique(left).size == plan.per_deck * plan.size
+            assert name not in labels[left]
+
+
+def test_leaving_rows_out_is_the_distance_of_the_other_rows():
+    """Without a group that only one dataset has, two equal datasets are left."""
+    rng = np.random.default_rng(0)
+    a, new = rng.normal(size=(300, 3)), 4.0 + 0.1 * rng.normal(size=(60, 3))
+    labels = np.zeros(300), np.r_[np.zeros(300), np.ones(60)]
+    with pytest.warns(DataWarning, match=r"Not left out, .* '0' \(0 rows left\)"):
+        found = ua.explain(a, np.r_[a, new], by="rows", labels=labels, **QUICK)
+    assert found.labels == ("1",)
+    assert found.change[0] == pytest.approx(-found.distance, rel=0.25)
+    assert found.exceeds_noise[0]
 
 
 def test_labels_auto_cluster_all_rows_together():
@@ -231,7 +263,7 @@ def test_ctrl_c_before_anything_is_done_stops(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(rows, "signatures_without", stop)
-    with pytest.raises(KeyboardInterrupt, match=r"explaining: 0 of 24 blocks done"):
+    with pytest.raises(KeyboardInterrupt, match=r"explaining: 0 of 32 blocks done"):
         ua.explain(a, b, by="rows", labels=labels, n_jobs=1, **QUICK)
 
 

@@ -56,8 +56,8 @@ def explain(
     correlated ones, then those of the group with the largest change one by one.
 
     `by="rows"` leaves out groups of rows, from the dataset or datasets that have them. Without a
-    group fewer rows are left, so both distances are those of equally many rows: of a block
-    without the group, and of random rows of it.
+    group fewer rows are left, so both distances are those of equally many rows: in blocks, other
+    rows stand in for those of the group. A group must leave a quarter of the rows.
 
     `by="scale"` names quantities of both spectra, with intervals over blocks: the number of
     well-separated groups of rows, the effective rank, the intrinsic dimension, and the length
@@ -83,7 +83,8 @@ def explain(
         Each is 1000 rows of random blocks: of one partition of 1000 rows into four blocks of
         250, or of ten partitions of 100 rows. The noise of the result is that of the data.
     block_size
-        b; None takes a quarter of the smaller dataset, between 30 and 250.
+        b; None takes a quarter of the smaller dataset, between 30 and 250. For rows, of what the
+        largest group leaves of it, between 10 and 250.
     rng
         Seed or generator; None always gives the same result for the same data.
     n_jobs
@@ -113,7 +114,9 @@ def explain(
     request = Request(datasets, plan, settings, seed, n_jobs, progress)
     if by == "features":
         return explain_features(request, feature_groups)
-    return explain_rows(request, labels) if by == "rows" else explain_scale(request)
+    if by == "rows":
+        return explain_rows(request, labels, block_size, n_repeats)
+    return explain_scale(request)
 
 
 def explain_pair(

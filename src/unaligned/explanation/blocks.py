@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from ..operators.kernel import KERNELS
 from ..spectra.pipeline import SignatureSettings
 
 FEWEST_BLOCKS = 4  # of each dataset: fewer do not show noise
+LEAST_ROWS = 10  # of a block
 
 
 class Block(NamedTuple):
@@ -35,47 +37,62 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of every block: `rows[side]` has shape (n_blocks, size).
+    """The rows of every block: blocks come in decks of `per_deck` disjoint ones of `size` rows.
 
-    Blocks come in decks of `per_deck` disjoint ones; every deck is another random partition.
+    `orders[side]`, (n_decks, n): every deck is another random order of the rows, whose
+    beginning is cut into blocks; the rest stands in for rows that are left out.
     """
 
-    rows: tuple[IndexArray, IndexArray]
+    orders: tuple[IndexArray, IndexArray]
     per_deck: int
+    size: int
 
-    @property
-    def size(self) -> int:
-        """The number of rows of a block."""
-        return int(self.rows[0].shape[1])
+    @cached_property
+    def rows(self) -> tuple[IndexArray, IndexArray]:
+        """The rows of the blocks of each dataset, (n_blocks, size)."""
+        used = self.per_deck * self.size
+        first, second = (order[:, :used].reshape(-1, self.size) for order in self.orders)
+        return first, second
 
     @staticmethod
     def of(
-        datasets: tuple[Dataset, Dataset], block_size: int | None, n_repeats: int, seed: int
+        datasets: tuple[Dataset, Dataset],
+        block_size: int | None,
+        n_repeats: int,
+        seed: int,
+        *,
+        pools: tuple[IndexArray, IndexArray] | None = None,
+        n_left: int | None = None,
     ) -> Plan:
         """Return blocks of 1000 rows per repetition, in as many partitions as that takes.
 
-        Both datasets have equally many blocks; a larger one is sampled.
+        Both datasets have equally many blocks; a larger one is sampled. `pools` are the rows
+        that may be used, all by default, and `n_left` how many of them a deck may use.
         """
         smallest = min(datasets, key=lambda dataset: dataset.n_samples)
+        n_used = n_left or smallest.n_samples
+        least = SMALLEST_BLOCK if n_left is None else LEAST_ROWS
         # Beyond 250 rows blocks take longer and rank causes no better.
-        size = min(max(smallest.n_samples // FEWEST_BLOCKS, SMALLEST_BLOCK), 250)
+        size = min(max(n_used // FEWEST_BLOCKS, least), 250)
         if block_size is not None:
-            size = _check.positive_int("block_size", block_size, minimum=10)
-        if smallest.n_samples < FEWEST_BLOCKS * size:
+            size = _check.positive_int("block_size", block_size, minimum=LEAST_ROWS)
+        if n_used < FEWEST_BLOCKS * size:
             raise InputError(
                 f"explain() needs {FEWEST_BLOCKS} blocks of block_size={size} rows, that is "
-                f"{FEWEST_BLOCKS * size}; {smallest.label} has {smallest.n_samples}. Give more "
-                "rows, or a smaller block_size."
+                f"{FEWEST_BLOCKS * size}; {smallest.label} has {n_used}. Give more rows, or a "
+                "smaller block_size."
             )
         n_all = n_repeats * max(1000 // size, FEWEST_BLOCKS)
-        per_deck = min(smallest.n_samples // size, n_all)
+        per_deck = min(n_used // size, n_all)
         n_decks = max(1, n_all // per_deck)
-        rows = []
-        for dataset in datasets:
-            rng, n = dataset.generator(seed), dataset.n_samples
-            decks = [rng.permutation(n)[: per_deck * size] for _ in range(n_decks)]
-            rows.append(np.concatenate(decks).reshape(-1, size))
-        return Plan((rows[0], rows[1]), per_deck)
+        # Of a large dataset so many rows that a quarter of them, chance included, suffices.
+        n_kept = per_deck * size * (1 if n_left is None else 16)
+        orders = []
+        for side, dataset in enumerate(datasets):
+            rng = dataset.generator(seed)
+            pool = pools[side] if pools else np.arange(dataset.n_samples)
+            orders.append(np.stack([rng.permutation(pool)[:n_kept] for _ in range(n_decks)]))
+        return Plan((orders[0], orders[1]), per_deck, size)
 
     def decks(self, n_done: int) -> Iterator[slice]:
         """Yield the decks among the first `n_done` blocks; the last may hold fewer blocks."""
@@ -143,13 +160,16 @@ class Request:
             )
         return k or max(size // SHARE, 3)
 
-    def run(self, function: Any, task: Any) -> list[Any]:
+    def run(
+        self, function: Any, task: Any, rows: tuple[IndexArray, IndexArray] | None = None
+    ) -> list[Any]:
         """Return `function(task, (side, rows))` of all blocks, those of both datasets by turns.
 
-        Ctrl-C keeps what is done, if that is four blocks of each dataset, with a warning.
+        `rows` has one entry per block, those of the plan by default. Ctrl-C keeps what is done,
+        if that is four blocks of each dataset, with a warning.
         """
-        both = zip(*self.plan.rows, strict=True)
-        items = [(side, rows) for pair in both for side, rows in enumerate(pair)]
+        both = zip(*(rows or self.plan.rows), strict=True)
+        items = [(side, own) for pair in both for side, own in enumerate(pair)]
         done: list[Any] = []
         jobs = -1 if self.n_jobs is None else self.n_jobs
         try:

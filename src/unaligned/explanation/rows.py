@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,20 +13,20 @@ from .. import _check
 from .._check import FloatArray, IndexArray
 from ..engine import check_stop
 from ..errors import DataWarning, InputError, InputTypeError, about, counted, warn
-from ..inference.partition import SHARE, row_labels
-from .blocks import Request, dense_rows, log_spectrum, read_block
+from ..inference.partition import row_labels
+from .blocks import (
+    FEWEST_BLOCKS,
+    LEAST_ROWS,
+    Plan,
+    Request,
+    dense_rows,
+    log_spectrum,
+    read_block,
+)
 from .features import column_labels
 from .result import Explanation, measure
 
 Labels = npt.NDArray[np.str_]
-
-
-class Group(NamedTuple):
-    """Rows that are left out together, and the size and K at which blocks are then compared."""
-
-    name: str
-    n_rows: int
-    n_eigenvalues: int
 
 
 def labels_of(request: Request, labels: Any) -> tuple[Labels, Labels]:
@@ -80,22 +81,24 @@ def _clusters(request: Request) -> tuple[Labels, Labels]:
     return found[0], found[1]
 
 
-def groups_of(labels: tuple[Labels, Labels], request: Request) -> list[Group]:
-    """Return the groups that can be left out; warn about those that leave too few rows.
+def groups_of(
+    labels: tuple[Labels, Labels], pools: tuple[IndexArray, IndexArray], n_least: int
+) -> dict[str, int]:
+    """Return the groups that can be left out, and how many rows of a dataset each leaves.
 
-    Without a group blocks have fewer rows, ten or more. All are then compared at the size of the
-    smallest, against random rows of the same blocks, equally many.
+    The fewer of either dataset: at least `n_least`, and a quarter of its rows. Warn about groups
+    that leave fewer.
     """
-    plan, k = request.plan, request.settings.n_eigenvalues
-    parts = [own[rows] for own, rows in zip(labels, plan.rows, strict=True)]
+    parts = [own[rows] for own, rows in zip(labels, pools, strict=True)]
     names = sorted(dict.fromkeys([*np.unique(parts[0]), *np.unique(parts[1])]), key=_natural)
-    found, dropped = [], []
+    found, dropped = {}, []
     for name in map(str, names):
-        least = min(int((part != name).sum(axis=1).min()) for part in parts)
-        if least < max(10, k or 0):
-            dropped.append(f"{name!r} ({counted(least, 'row')} left)")
+        left = [int((part != name).sum()) for part in parts]
+        enough = [max(n_least, len(part) // 4) for part in parts]
+        if all(n >= least for n, least in zip(left, enough, strict=True)):
+            found[name] = min(left)
         else:
-            found.append(Group(name, least, k or max(least // SHARE, 3)))
+            dropped.append(f"{name!r} ({counted(min(left), 'row')} left)")
     if not found:
         raise InputError(
             "labels: without any of the groups too few rows are left. Give labels with more "
@@ -103,8 +106,8 @@ def groups_of(labels: tuple[Labels, Labels], request: Request) -> list[Group]:
         )
     if dropped:
         warn(
-            f"Not left out, because too few rows of a block of {plan.size} would be left: "
-            f"{', '.join(dropped[:5])}.",
+            f"Not left out, because fewer than {n_least} rows, or a quarter of a dataset, would "
+            f"be left: {', '.join(dropped[:5])}.",
             DataWarning,
         )
     return found
@@ -115,45 +118,80 @@ def _natural(name: str) -> tuple[int, str]:
 
 
 class Task(NamedTuple):
-    """What a job needs beside its block."""
+    """What a job needs beside its block: the label of every row, and the groups to leave out."""
 
     request: Request
     labels: tuple[Labels, Labels]
-    groups: Sequence[Group]
+    groups: Sequence[str]
 
 
-def explain_rows(request: Request, labels: Any) -> Explanation:
+def explain_rows(
+    request: Request, labels: Any, block_size: int | None, n_repeats: int
+) -> Explanation:
     """Return the changes without each group of rows; see `explain`."""
     own = labels_of(request, labels)
-    groups = groups_of(own, request)
-    done = request.run(signatures_without, Task(request, own, groups))
-    return measure(request, "rows", [group.name for group in groups], done)
+    is_auto = isinstance(labels, str)
+    used = [
+        np.unique(rows) if is_auto else np.arange(dataset.n_samples)
+        for rows, dataset in zip(request.plan.rows, request.datasets, strict=True)
+    ]
+    pools = used[0], used[1]
+    n_least = FEWEST_BLOCKS * max(LEAST_ROWS, block_size or 0, request.settings.n_eigenvalues or 0)
+    groups = groups_of(own, pools, n_least)
+    plan = Plan.of(
+        request.datasets,
+        block_size,
+        n_repeats,
+        request.seed,
+        pools=pools,
+        n_left=min(groups.values()),
+    )
+    request = replace(request, plan=plan)
+    both = [
+        np.stack([plan.rows[side], stand_ins(plan, side, own[side], list(groups))], axis=1)
+        for side in (0, 1)
+    ]
+    done = request.run(signatures_without, Task(request, own, list(groups)), (both[0], both[1]))
+    return measure(request, "rows", list(groups), done)
+
+
+def stand_ins(plan: Plan, side: int, labels: Labels, groups: Sequence[str]) -> IndexArray:
+    """Return the row that stands in for each row of a block without its group, (n_blocks, size).
+
+    They are rows of other groups that no block of the deck uses, each at most once per group, so
+    that the blocks of a deck stay disjoint without any group.
+    """
+    n_used, found = plan.per_deck * plan.size, []
+    for order in plan.orders[side]:
+        own, rest = order[:n_used].copy(), order[n_used:]
+        for name in groups:
+            places = labels[order[:n_used]] == name
+            own[places] = rest[labels[rest] != name][: places.sum()]
+        found.append(own)
+    return np.concatenate(found).reshape(-1, plan.size)
 
 
 def signatures_without(
     task: Task, item: tuple[int, IndexArray]
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Return the signatures of random rows of a block, and those without each group's rows.
+    """Return the signature of a block once per group, and those without each group.
 
-    Both have as many rows as the group leaves in every block: submatrices of one matrix of
-    squared distances. A block that holds no row of a group has the same rows in both.
+    `item` has the rows of the block and those that stand in for them, (2, size). Without a group
+    other rows are in its place: submatrices of one matrix of squared distances, equally large.
     """
-    side, rows = item
-    request = task.request
-    block = read_block(request.datasets[side], rows)
-    labels = task.labels[side][rows]
-    rng = np.random.default_rng([request.seed, *rows[:4].tolist()])
-    whole, without = [], []
-    for group in task.groups:
+    (request, labels, groups), (side, rows) = task, item
+    chosen, inverse = np.unique(rows, return_inverse=True)
+    places, others = inverse.reshape(rows.shape)
+    block = read_block(request.datasets[side], chosen)
+    own, without = labels[side][rows[0]], []
+
+    def describe(at: IndexArray) -> FloatArray:
         check_stop()
-        order = rng.permutation(len(rows))
-        chosen = order[: group.n_rows]
-        kept = order[labels[order] != group.name][: group.n_rows]
-        with about(request.datasets[side].label):
-            both = [
-                log_spectrum(block.squared[np.ix_(at, at)], request.settings, group.n_eigenvalues)
-                for at in ((chosen,) if np.array_equal(chosen, kept) else (chosen, kept))
-            ]
-        whole.append(both[0])
-        without.append(both[-1])
-    return whole, without
+        return log_spectrum(block.squared[np.ix_(at, at)], request.settings, request.n_eigenvalues)
+
+    with about(request.datasets[side].label):
+        whole = describe(places)
+        for name in groups:
+            is_out = own == name
+            without.append(describe(np.where(is_out, others, places)) if is_out.any() else whole)
+    return [whole] * len(groups), without
