@@ -56,7 +56,8 @@ def explain(
         int, option("Random partitions into blocks.", True, "--repeats", min=1)
     ] = 10,
     block_size: Annotated[
-        int | None, option("Rows per block.", "a quarter of the smaller dataset; 30 to 250")
+        int | None,
+        option("Rows per block.", "a quarter of the smaller dataset or of its rest; up to 250"),
     ] = None,
     out: Annotated[Path | None, option("Write the table: .csv or .json.")] = None,
     plot: Annotated[Path | None, option("Draw it: .png, .svg or .pdf.")] = None,

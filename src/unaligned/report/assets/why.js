@@ -6,6 +6,8 @@ const WHY = {
   scale: ["At which scale they differ", "quantity"],
 };
 
+const LETTER = 7; // pixels of a letter, on average at most
+
 function drawWhy() {
   const [a, b] = state.pair;
   const isShown = ({ pair: [i, j] }) => (i === a && j === b) || (data.isSquare && i === b && j === a);
@@ -47,7 +49,9 @@ function changeBars(why, width) {
     return change === null ? [] : [change - whisker, change + whisker];
   });
   const [low, high] = limits([0, ...ends]);
-  const left = Math.min(180, width * 0.32);
+  const most = Math.floor(Math.min(250, width * 0.38) / LETTER);
+  const shown = why.labels.map((label) => shortened(label, most));
+  const left = Math.max(...shown.map((label) => [...label].length)) * LETTER + 4;
   const x = linear([low, high === low ? low + 1 : high], [left + 8, width - 14]);
   const bottom = n * 24 + 6;
   ticks(low, high).forEach((at) => {
@@ -56,7 +60,9 @@ function changeBars(why, width) {
   });
   why.labels.forEach((label, i) => {
     const y = i * 24 + 16;
-    picture.append(text(left, y + 4, shortened(label), { "text-anchor": "end" }));
+    const name = text(left, y + 4, shown[i], { "text-anchor": "end" });
+    if (shown[i] !== label) name.append(svg("title", {}, label));
+    picture.append(name);
     const [change, noise] = [why.change[i], why.noise[i]];
     if (change === null) return;
     const [from, to] = [x(0), x(change)].sort((p, q) => p - q);
@@ -65,7 +71,7 @@ function changeBars(why, width) {
     const opacity = why.marked[i] ? 1 : 0.45;
     picture.append(
       svg("rect", { x: from, y: y - 7, width: Math.max(to - from, 1), height: 14, rx: 2, fill, opacity }),
-      line(x(change - 2 * noise), y, x(change + 2 * noise), y, "axis"),
+      line(x(change - 2 * noise), y, x(change + 2 * noise), y, "whisker"),
     );
   });
   picture.append(line(x(0), 2, x(0), bottom, "axis"));
