@@ -141,6 +141,8 @@ def test_omniglot_is_reported_beside_the_claims_of_the_paper(tmp_path):
     assert "Omniglot, a second source of tasks" in report.claims[0].expected
     text = (tmp_path / "RESULTS.md").read_text()
     assert "Tasks of Omniglot are 20 characters" in text
+    assert "3 random tasks of unseen ones: 1-shot" in text
+    assert not re.search("in brackets|of 0 claims", text)  # the paper has none of it
     assert "ResNet-20" not in text  # the embedder of the others
 
 

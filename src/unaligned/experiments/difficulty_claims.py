@@ -123,7 +123,13 @@ def _other_claim(found: _Found, name: str) -> Claim:
     )
     expected += "dissimilarity"
     measured = f"{', '.join(parts)}, where accuracy is {seen:.1%} on seen and {unseen:.1%} on "
-    return Claim("this project", expected, f"{measured}unseen classes", None)
+    measured += "unseen classes"
+    rows = found.table[found.table["method"] == "test-accuracy"].set_index("pair")["mean"]
+    tests = [(f"{s}-shot", f"{name} {s}-shot") for s in found.experiment.shots]
+    if all(pair in rows for _, pair in tests):
+        found_there = ", ".join(f"{shot} {rows[pair]:.1%}" for shot, pair in tests)
+        measured += f"; {found.experiment.n_test_tasks} random tasks of unseen ones: {found_there}"
+    return Claim("this project", expected, measured, None)
 
 
 def _test_claims(found: _Found) -> list[Claim]:
@@ -288,7 +294,8 @@ def notes(experiment: Tasks, table: pd.DataFrame) -> list[str]:
     paragraphs = [_setting(found)]
     for how in AGGREGATORS:
         title = f"Pearson's r of accuracy and dissimilarity, **{how}** over the references, "
-        title += f"{experiment.n_trials} trials; the paper's value in brackets:"
+        title += f"{experiment.n_trials} trials"
+        title += "; the paper's value in brackets:" if found.known else ":"
         rows = [[m.label, *_cells(found, m.distance, how)] for m in found.methods]
         head = ["distance", *(_column(*c) for c in _all_columns(found))]
         paragraphs += [title, markdown_table(head, rows)]

@@ -74,7 +74,12 @@ def planes(experiment: Tasks, *, per_class: int = 60) -> Figure:
             title += f"IMD {task.distances['imd']:.3g}"
         panel.set_title(title, fontsize=10)
         panel.set(xticks=[], yticks=[])
-        panel.legend(fontsize=7, markerscale=1.5, loc="best")
+        if len(task.classes) <= len(figures.COLOURS):
+            panel.legend(fontsize=7, markerscale=1.5, loc="best")
+        else:  # characters, of one alphabet or two
+            groups = dict.fromkeys(name.partition("/")[0] for name in task.classes)
+            words = ", ".join(groups).replace("_", " ")
+            panel.set_xlabel(f"{len(task.classes)} characters: {words}")
     name = LABELS[experiment.benchmarks[0]]
     figure.suptitle(f"Embeddings of tasks of {name}, {experiment.embedder} (Appendix D)")
     return figure

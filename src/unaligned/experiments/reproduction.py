@@ -256,11 +256,12 @@ def _introduction(
         command += f" --only {','.join(methods)}"
     settings = ", ".join(f"{key} = {value}" for key, value in experiment.settings().items())
     decided = [claim.passed for claim in claims if claim.passed is not None]
+    count = f"{sum(decided)} of {len(decided)} claims hold in this run."
     head = ["source", "expected", "measured in this run", "verdict"]
     return [
         f"# {experiment.title}",
         f"Made by `{command}`. Settings: {settings}, n_trials = {experiment.n_trials}.",
-        f"{sum(decided)} of {len(decided)} claims hold in this run.",
+        *([count] if decided else []),
         markdown_table(head, [[c.source, c.expected, c.measured, c.verdict] for c in claims]),
     ]
 
