@@ -16,6 +16,7 @@ import unaligned
 
 # The gallery computes on one BLAS thread per job, also where other work runs beside it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
