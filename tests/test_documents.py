@@ -24,6 +24,8 @@ def examples(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
+    if any("ua.torch" in example or "import torch" in example for example in examples(page)):
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     names = {}
     with mpl.rc_context({"backend": "agg"}):

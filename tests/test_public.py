@@ -158,6 +158,8 @@ def test_all_is_exactly_the_public_names():
 
 @pytest.mark.parametrize("name", sorted(CONTRACT | NAMESPACES))
 def test_every_public_name_is_there_with_a_docstring(name):
+    if name == "torch":
+        pytest.importorskip("torch")
     item = getattr(ua, name)
     assert inspect.getdoc(item)
     if not inspect.ismodule(item):

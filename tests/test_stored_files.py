@@ -24,7 +24,8 @@ def clouds():
 
 def test_signature_loads_and_compares_with_a_new_one(clouds):
     stored = ua.Signature.load(FOLDER / "signature.npz")
-    np.testing.assert_array_equal(stored.values, VALUES["signature"])
+    # log differs by a rounding between versions of NumPy
+    np.testing.assert_allclose(stored.values, VALUES["signature"], rtol=1e-14)
     new = ua.signature(clouds["disc"], n_eigenvalues=20, preprocess=["standardize"])
     assert ua.distance(stored, new) < 1e-8
 

@@ -56,3 +56,35 @@ def axe():
     if not path.is_file():
         pytest.skip(f"axe-core is not at {path}; npm install --no-save axe-core, or set AXE_CORE")
     return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def set_appearance(browser):
+    """Return a function that shows pages in a theme and at a width."""
+
+    def show(theme, width):
+        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    yield show
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.fixture
+def serious_violations(browser, axe):
+    """Return a function that lists what axe finds serious or critical on the open page."""
+
+    def listed():
+        browser.execute_script(axe)
+        found = browser.execute_async_script("axe.run().then(arguments[0])")
+        assert len(found["passes"]) > 20
+        return [
+            (v["id"], [node["html"][:120] for node in v["nodes"]])
+            for v in found["violations"]
+            if v["impact"] in ("serious", "critical")
+        ]
+
+    return listed

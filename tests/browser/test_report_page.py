@@ -323,50 +323,26 @@ def test_table_is_copied(opened, comparison):
     np.testing.assert_array_equal(np.array(rows[1:])[:, 1:].astype(float), comparison.distances)
 
 
-def set_appearance(browser, theme, width):
-    """Show the page in a theme and at a width."""
-    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-@pytest.fixture
-def reset_appearance(browser):
-    yield
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-@pytest.mark.usefixtures("reset_appearance")
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_reports_no_serious_violation(browser, page, axe, theme, width):
-    set_appearance(browser, theme, width)
+def test_axe_reports_no_serious_violation(
+    browser, page, set_appearance, serious_violations, theme, width
+):
+    set_appearance(theme, width)
     open_page(browser, page)
     browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     time.sleep(0.2)
-    browser.execute_script(axe)
-    found = browser.execute_async_script("axe.run().then(arguments[0])")
-    assert len(found["passes"]) > 20
-    serious = [
-        (v["id"], [node["html"][:120] for node in v["nodes"]])
-        for v in found["violations"]
-        if v["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert serious_violations() == []
 
 
-@pytest.mark.usefixtures("reset_appearance")
-def test_phone_width_needs_no_horizontal_scrolling(browser, page):
-    set_appearance(browser, "light", 390)
+def test_phone_width_needs_no_horizontal_scrolling(browser, page, set_appearance):
+    set_appearance("light", 390)
     open_page(browser, page)
     assert browser.execute_script("return document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.usefixtures("reset_appearance")
-def test_theme_follows_system_and_button(browser, page):
-    set_appearance(browser, "dark", 1280)
+def test_theme_follows_system_and_button(browser, page, set_appearance):
+    set_appearance("dark", 1280)
     open_page(browser, page)
 
     def paper():
@@ -381,7 +357,6 @@ def test_theme_follows_system_and_button(browser, page):
     assert fills(browser) == tinted
 
 
-@pytest.mark.usefixtures("reset_appearance")
 @pytest.mark.parametrize("kind", ["one", "two", "alike", "references", "no spectra", "no bound"])
 def test_every_kind_of_comparison_logs_nothing(browser, clouds, tmp_path, kind):
     some = dict(list(clouds.items())[:4])
@@ -403,7 +378,6 @@ def test_every_kind_of_comparison_logs_nothing(browser, clouds, tmp_path, kind):
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.usefixtures("reset_appearance")
 def test_long_name_leaves_room_for_the_rest(browser, clouds, tmp_path):
     long = {"x" * 300: clouds["a"], "b": clouds["b"], "c": clouds["c"]}
     ua.compare(long, n_eigenvalues=20).report(tmp_path / "report.html")

@@ -146,6 +146,7 @@ def test_bad_groups_are_exit_code_2(command, message):
     assert message in fails(command)
 
 
-def test_the_help_page_has_the_k_of_blocks():
+def test_the_help_page_has_the_k_of_blocks(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     assert "a third of a block" in " ".join(run("test --help").stdout.split())
     assert "the fewest rows" not in run("test --help").stdout

@@ -64,6 +64,8 @@ def test_smallest_limit_counts_and_none_raises_the_original():
 @pytest.mark.parametrize("first", [one_blas, lambda: limited_blas(1)])
 @pytest.mark.parametrize("second", [one_blas, lambda: limited_blas(1)])
 def test_overlapping_limits_restore_the_original(first, second):
+    if second is one_blas and len(TWO) < 2:
+        pytest.skip("NumPy and SciPy share one BLAS here")
     first, second = first(), second()
     first.__enter__()
     second.__enter__()

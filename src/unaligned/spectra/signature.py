@@ -202,7 +202,8 @@ class Signature:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return the values, so that `numpy.asarray(signature)` is the vector of Eq. 11."""
-        return np.array(self.values, dtype=dtype, copy=copy)
+        convert = np.array if copy else np.asarray  # numpy 1.26 knows no copy=None
+        return convert(self.values, dtype=dtype)
 
     def with_gamma(self, gamma: float) -> Signature:
         """Return the signature of the same eigenvalues under another γ."""
