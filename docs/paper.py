@@ -51,6 +51,7 @@ ITEMS = [
     ("Appendix D, figure", "LES 188.6 against 3.5, IMD 3.5 against 12.6", ("tasks", r"188\.6")),
     ("Appendix E, figure", "LeNet on MNIST: the log-margin of LES is above 0 for all shifts, that of IMD is not", ("layers", "(?i)margin")),
     ("Table 5", "layers matched: LES 96 and 95.8 %, IMD 85.2 and 81 %, CKA 97.3 %", ("layers", "(?i)inputs")),
+    ("Table 5", "the same, with the paper's All-CNN-C of half width after 3 epochs", ("layers-allcnn", "(?i)inputs")),
 ]  # fmt: skip
 
 
