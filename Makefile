@@ -66,13 +66,14 @@ dist: $(VENV)/.installed-release
 	build/clean/bin/unaligned demo
 	ls -l dist
 
-# The oldest versions that pyproject.toml declares, but for torch. Their own deprecations are not ours.
+# The oldest versions that pyproject.toml declares, but for torch. Their own warnings are not ours.
 test-oldest:
 	$(PYTHON) -m venv build/oldest
 	PIP_CONSTRAINT=constraints-oldest.txt build/oldest/bin/python -m pip install --quiet \
 		--editable '.[all]' hypothesis networkx pytest pytest-randomly pytest-timeout pytest-xdist
 	build/oldest/bin/python -m pytest -n 2 -m "not slow" \
-		-W default::DeprecationWarning -W default::FutureWarning tests
+		-W default::DeprecationWarning -W default::FutureWarning \
+		-W "ignore:Running on a single-machine scheduler:UserWarning" tests
 
 clean:
 	rm -rf $(VENV) build dist results docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache
