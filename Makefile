@@ -73,7 +73,7 @@ test-oldest:
 		--editable '.[all]' hypothesis networkx pytest pytest-randomly pytest-timeout pytest-xdist
 	build/oldest/bin/python -m pytest -n 2 -m "not slow" \
 		-W default::DeprecationWarning -W default::FutureWarning \
-		-W "ignore:Running on a single-machine scheduler:UserWarning" tests
+		-W "ignore:Running on a single-machine scheduler" -W "ignore:Liblinear failed to converge" tests
 
 clean:
 	rm -rf $(VENV) build dist results docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -171,10 +171,10 @@ class TestSurfaces:
     @pytest.mark.parametrize(
         ("points", "message"),
         [
-            (np.zeros((40, 3)), r"'a': a point cloud needs 4 distinct points .*, and has 1"),
+            (np.zeros((40, 3)), r"'[ab]': a point cloud needs 4 distinct points .*, and has 1"),
             (np.tile(np.vstack([np.eye(3), -np.eye(3)]), (4, 1)), r"6 of 24 points are distinct"),
             (np.outer(np.arange(40.0), [1, 2, 3]), r"'a': all vertices lie on a line"),
-            (np.eye(3), r"'a': a point cloud needs 4 distinct points .*, and has 3"),
+            (np.eye(3), r"'[ab]': a point cloud needs 4 distinct points .*, and has 3"),
         ],
     )
     def test_data_without_a_surface_raise(self, points, message):
