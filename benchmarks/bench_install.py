@@ -51,6 +51,7 @@ def mebibytes(names: Iterable[str]) -> float:
 def sizes() -> None:
     core = closure(CORE)
     print(f"{'the core':12} {mebibytes(core):5.0f} MiB")
+    print(f"{'with all':12} {mebibytes(closure([*CORE, *EXTRA])):5.0f} MiB")
     for name in CORE[:3]:
         print(f"  {name:12} {mebibytes([name]):3.0f} MiB")
     for name, module in EXTRA.items():
