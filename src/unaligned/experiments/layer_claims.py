@@ -174,12 +174,13 @@ def accuracy_note(table: pd.DataFrame, experiment: Layers) -> list[str]:
     head = ["networks", "distance", "identical", "different", "paper, identical", "different"]
     n = experiment.n_images
     text = (
-        "Layer position accuracy, mean ± standard deviation over ordered pairs of networks. "
-        f"Tiny10: {experiment.n_networks} networks of 9 layers, N = {n} images, or different "
-        f"images, between {int(0.7 * n)} and {n} for each network; `one N` is {int(0.7 * n)} for "
-        "each, which is free of the bias of different sizes. The paper has 10 All-CNN-C of 10 "
-        "layers, N = 10,000 or between 7000 and 10,000."
+        "Layer position accuracy, mean ± standard deviation over ordered pairs of networks, from "
+        f"N = {n} images, or different images, between {int(0.7 * n)} and {n} for each network; "
+        f"`one N` is {int(0.7 * n)} for each, which is free of the bias of different sizes. The "
+        "paper has 10 All-CNN-C of 10 layers, N = 10,000 or between 7000 and 10,000."
     )
+    if any(row[0] == _NETWORKS["tiny10"] for row in rows):
+        text += f" Tiny10: {experiment.n_networks} networks of 9 layers."
     if any(row[0] == _NETWORKS["allcnn"] for row in rows):
         text += (
             f" All-CNN-C here: {experiment.n_seeds} seeds, width {experiment.width} (the paper's "
