@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,16 @@ from .scores import SCORES
 MODULES = ("jobs_networks", "jobs_cells", "jobs_pictures", "jobs_manifolds")
 
 _FORMAT = "unaligned-benchmark-collection"
+
+
+class Entry(NamedTuple):
+    """A dataset of a collection; see `Collection`."""
+
+    name: str
+    points: FloatArray
+    label: str = ""
+    group: str | None = None  # None: one of its own
+    value: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,17 @@ class Collection:
             given = getattr(self, name)
             column = np.asarray(list(given) if len(given) else default)
             object.__setattr__(self, name, column.astype(float if name == "values" else str))
+
+    @staticmethod
+    def of(entries: Sequence[Entry]) -> Collection:
+        """Return the collection of these datasets."""
+        groups = [str(i) if e.group is None else e.group for i, e in enumerate(entries)]
+        return Collection(
+            {entry.name: entry.points for entry in entries},
+            [entry.label for entry in entries],
+            groups,
+            [entry.value for entry in entries],
+        )
 
     def drawn(
         self, n_rows: int, rng: np.random.Generator, *, unequal: bool, paired: bool

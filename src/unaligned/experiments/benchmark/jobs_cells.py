@@ -11,7 +11,7 @@ from scipy import sparse
 from ..._check import FloatArray
 from ...data.preprocess import apply_steps
 from ..pictures import data_file
-from .jobs import Collection, job
+from .jobs import Collection, Entry, job
 
 
 def _arrays(name: str) -> dict[str, npt.NDArray[Any]]:
@@ -33,7 +33,7 @@ def _halves(points: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
 )
 def malaria(rng: np.random.Generator, full: bool) -> Collection:
     """Return six stages of each of three species, as principal components of its own genes."""
-    datasets, labels, groups = {}, [], []
+    entries = []
     for species in ("pb", "pf", "pk"):
         data = _arrays(f"malaria_cell_atlas/{species}10xIDC.npz")
         parts = data["data"].astype(float), data["indices"].astype(int), data["indptr"]
@@ -42,10 +42,9 @@ def malaria(rng: np.random.Generator, full: bool) -> Collection:
         # Stages after the fifth have fewer than 100 cells in a species, and are joined with it.
         stages = np.minimum(data["stage"], 5)
         for stage in range(6):
-            datasets[f"{species}/{stage}"] = points[stages == stage]
-            labels.append(str(stage))
-            groups.append(species)
-    return Collection(datasets, labels, groups)
+            chosen = points[stages == stage]
+            entries.append(Entry(f"{species}/{stage}", chosen, str(stage), species))
+    return Collection.of(entries)
 
 
 @job(
@@ -60,13 +59,12 @@ def days(rng: np.random.Generator, full: bool) -> Collection:
     """Return two halves of the cells of each day, markers on the arcsinh scale."""
     data = _arrays("cytotree_hesc_timecourse.npz")
     named = [channel.partition("|")[2] != "None" for channel in data["channels"].tolist()]
-    datasets, values = {}, []
+    entries = []
     for day in (0, 2, 4, 6, 8, 10):
         points = np.arcsinh(data[f"D{day}"][:, named].astype(float) / 150.0)
         for i, half in enumerate(_halves(points, rng)):
-            datasets[f"day {day}, {i}"] = half
-            values.append(float(day))
-    return Collection(datasets, values=values)
+            entries.append(Entry(f"day {day}, {i}", half, value=float(day)))
+    return Collection.of(entries)
 
 
 @job(
@@ -84,13 +82,12 @@ def sensors(rng: np.random.Generator, full: bool) -> Collection:
     batches = sorted(int(name[1:]) for name in data if name.startswith("x"))
     rows = np.concatenate([data[f"x{batch}"] for batch in batches]).astype(float)
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    datasets, values = {}, []
+    entries = []
     for batch in batches:
         points = (data[f"x{batch}"] - mean) / scale
         for i, half in enumerate(_halves(points, rng)):
-            datasets[f"batch {batch}, {i}"] = half
-            values.append(float(batch))
-    return Collection(datasets, values=values)
+            entries.append(Entry(f"batch {batch}, {i}", half, value=float(batch)))
+    return Collection.of(entries)
 
 
 @job(
@@ -104,13 +101,12 @@ def sensors(rng: np.random.Generator, full: bool) -> Collection:
 def modalities(rng: np.random.Generator, full: bool) -> Collection:
     """Return each cell line in two feature spaces."""
     data = _arrays("snareseq_two_modalities.npz")
-    datasets, labels, groups = {}, [], []
+    entries = []
     for modality in ("atac", "rna"):
         for line in np.unique(data["cell_line"]):
-            datasets[f"{modality}/{line}"] = data[modality][data["cell_line"] == line]
-            labels.append(str(line))
-            groups.append(modality)
-    return Collection(datasets, labels, groups)
+            points = data[modality][data["cell_line"] == line]
+            entries.append(Entry(f"{modality}/{line}", points, str(line), modality))
+    return Collection.of(entries)
 
 
 @job(
@@ -127,10 +123,8 @@ def views(rng: np.random.Generator, full: bool) -> Collection:
     points = apply_steps(data["counts"].astype(float), ("normalize_total", "log1p"))
     chosen = rng.permutation(points.shape[1])[: points.shape[1] // 2]
     rotation = np.linalg.qr(rng.normal(size=(chosen.size, chosen.size)))[0]
-    datasets, labels, groups = {}, [], []
+    entries = []
     for view, rows in (("genes", points), ("rotated", points[:, chosen] @ rotation)):
         for day in np.unique(data["day"]):
-            datasets[f"{view}/{day}"] = rows[data["day"] == day]
-            labels.append(str(day))
-            groups.append(view)
-    return Collection(datasets, labels, groups)
+            entries.append(Entry(f"{view}/{day}", rows[data["day"] == day], str(day), view))
+    return Collection.of(entries)

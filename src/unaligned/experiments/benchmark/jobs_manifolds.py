@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._check import FloatArray
 from ...data.shapes import torus2, torus3, torus_angles
-from .jobs import Collection, job
+from .jobs import Collection, Entry, job
 
 _POOL = 2000  # points of each, from which rows are drawn
 
@@ -49,7 +49,7 @@ def tori(rng: np.random.Generator, full: bool) -> Collection:
 )
 def dimension(rng: np.random.Generator, full: bool) -> Collection:
     """Return spheres and products of circles of 1 to 3 dimensions at three levels of noise."""
-    datasets, labels, groups = {}, [], []
+    entries = []
     for level, noise in enumerate((0.0, 0.05, 0.1)):
         for d in (1, 2, 3):
             sphere = rng.normal(size=(_POOL, d + 1))
@@ -57,7 +57,6 @@ def dimension(rng: np.random.Generator, full: bool) -> Collection:
             angles = rng.uniform(0, 2 * np.pi, size=(_POOL, d))
             product = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
             for shape, points in (("sphere", sphere), ("torus", product)):
-                datasets[f"{shape} {d}, {noise:g}"] = _hidden(points, rng, noise)
-                labels.append(str(d))
-                groups.append(f"{level}")
-    return Collection(datasets, labels, groups)
+                hidden = _hidden(points, rng, noise)
+                entries.append(Entry(f"{shape} {d}, {noise:g}", hidden, str(d), str(level)))
+    return Collection.of(entries)

@@ -10,7 +10,7 @@ import numpy as np
 from ..._check import FloatArray
 from ...errors import required
 from ..pictures import load_pictures
-from .jobs import Collection, job
+from .jobs import Collection, Entry, job
 
 _N_IMAGES = 1000  # test pictures from which rows are drawn
 
@@ -36,14 +36,12 @@ def _layers(rng: np.random.Generator, full: bool, *, paired: bool) -> Collection
     names = [*(f"conv{i}" for i in range(1, 9)), "fc"]
     seeds = rng.permutation(15)[: 15 if full else 3]
     shared = rng.permutation(len(images))
-    datasets, labels, groups = {}, [], []
+    entries = []
     for seed in seeds:
         rows = (shared if paired else rng.permutation(len(images)))[:_N_IMAGES]
         for name, points in _pooled(tiny10(int(seed)), cifar_inputs(images[rows]), names).items():
-            datasets[f"{seed}/{name}"] = points
-            labels.append(name)
-            groups.append(str(seed))
-    return Collection(datasets, labels, groups)
+            entries.append(Entry(f"{seed}/{name}", points, name, str(seed)))
+    return Collection.of(entries)
 
 
 @job("layers", "Which layer is this?", "Tiny10, other pictures for each network", "nearest")
@@ -71,17 +69,15 @@ def stages(rng: np.random.Generator, full: bool) -> Collection:
     from ..networks import resnet, resnet_inputs
 
     images = load_pictures("cifar10").images
-    datasets, labels, groups = {}, [], []
+    entries = []
     for depth in (20, 32):
         model, rows = resnet(depth), rng.permutation(len(images))[: 2 * _N_IMAGES]
         for half in (0, 1):
             inputs = resnet_inputs(images[rows[half::2]])
             found = _pooled(model, inputs, ("layer1", "layer2", "layer3"))
             for name, points in found.items():
-                datasets[f"ResNet-{depth}/{name}/{half}"] = points
-                labels.append(name)
-                groups.append(str(depth))
-    return Collection(datasets, labels, groups)
+                entries.append(Entry(f"ResNet-{depth}/{name}/{half}", points, name, str(depth)))
+    return Collection.of(entries)
 
 
 @job(
@@ -97,18 +93,12 @@ def tasks(rng: np.random.Generator, full: bool) -> Collection:
 
     benchmark = load_benchmark("fc100", "resnet20")
     n_references, n_each = (10, 5) if full else (4, 2)
-    datasets, labels, values = {}, [], []
-
-    def add(name: str, share: float, label: str) -> None:
+    drawn = [(f"reference {i}", 0.0, "reference") for i in range(n_references)]
+    drawn += [(f"{share:g} unseen, {i}", share, "new") for share in SHARES for i in range(n_each)]
+    entries = []
+    for name, share, label in drawn:
         classes = benchmark.draw(share, rng)
         accuracy = benchmark.accuracies(classes, 5, n_draws=5, n_query=15, rng=rng).mean()
-        datasets[name] = benchmark.points(classes, 120)
-        labels.append(label)
-        values.append(-float(accuracy))  # hard tasks are far
-
-    for i in range(n_references):
-        add(f"reference {i}", 0.0, "reference")
-    for share in SHARES:
-        for i in range(n_each):
-            add(f"{share:g} unseen, {i}", share, "new")
-    return Collection(datasets, labels, values=values)
+        points = benchmark.points(classes, 120)
+        entries.append(Entry(name, points, label, value=-float(accuracy)))  # hard tasks are far
+    return Collection.of(entries)

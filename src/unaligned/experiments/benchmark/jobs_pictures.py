@@ -9,19 +9,18 @@ import numpy.typing as npt
 
 from ..._check import FloatArray
 from ..pictures import data_file, load_pictures
-from .jobs import Collection, job
+from .jobs import Collection, Entry, job
 
 
 def _thirds(points: FloatArray, classes: npt.NDArray[Any], rng: np.random.Generator) -> Collection:
     """Return three disjoint random parts of each class."""
-    datasets, labels, groups = {}, [], []
+    entries = []
     for number in np.unique(classes):
         rows = rng.permutation(np.flatnonzero(classes == number))
         for part in range(3):
-            datasets[f"class {number}, {part}"] = points[rows[part::3]]
-            labels.append(str(number))
-            groups.append(str(part))
-    return Collection(datasets, labels, groups)
+            name = f"class {number}, {part}"
+            entries.append(Entry(name, points[rows[part::3]], str(number), str(part)))
+    return Collection.of(entries)
 
 
 @job(
@@ -73,14 +72,13 @@ def alphabets(rng: np.random.Generator, full: bool) -> Collection:
         names = stored["alphabet_names"].tolist()
     small = images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(images), -1)
     halves = rng.permutation(np.unique(drawer))
-    datasets, labels, groups = {}, [], []
+    entries = []
     for number in rng.permutation(len(names))[: len(names) if full else 8]:
         for part in (0, 1):
             rows = (alphabet == number) & np.isin(drawer, halves[part::2])
-            datasets[f"{names[number]}, {part}"] = small[rows]
-            labels.append(names[number])
-            groups.append(str(part))
-    return Collection(datasets, labels, groups)
+            name = names[number]
+            entries.append(Entry(f"{name}, {part}", small[rows], name, str(part)))
+    return Collection.of(entries)
 
 
 @job(
@@ -101,11 +99,12 @@ def generators(rng: np.random.Generator, full: bool) -> Collection:
     n_train = 6000 if full else 3000
     scores = PCA(20, random_state=0).fit_transform(images.reshape(len(images), -1) / 255.0)
     train, test = scores[rows[:n_train]], scores[rows[n_train : n_train + 2000]]
-    datasets, labels, values = {"pictures": test}, ["reference"], [0.0]
+    entries = [Entry("pictures", test, "reference")]
     for n_components in (1, 2, 5, 10, 20, 50):
         seed = int(rng.integers(2**31))
         mixture = GaussianMixture(n_components, reg_covar=1e-3, random_state=seed).fit(train)
-        datasets[f"{n_components} Gaussians"] = mixture.sample(2000)[0]
-        labels.append("generator")
-        values.append(-float(mixture.score(test)))  # good generators are near
-    return Collection(datasets, labels, values=values)
+        likelihood = float(mixture.score(test))  # good generators are near
+        sample = mixture.sample(2000)[0]
+        name = f"{n_components} Gaussians"
+        entries.append(Entry(name, sample, "generator", value=-likelihood))
+    return Collection.of(entries)
