@@ -12,7 +12,6 @@ Run: python benchmarks/bench_sampled.py small|large|million|coverage [rows, or s
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ import authors_way
 import numpy as np
 from bench_scaling import Peak
 from datasets import FAMILIES, clusters, decaying
+from sampled_truth import ROWS, truth
 
 import unaligned as ua
 from unaligned.errors import AccuracyWarning
@@ -33,7 +33,6 @@ from unaligned.spectra.krylov import Krylov
 from unaligned.spectra.sampled import Sampled
 
 K, GAMMA, TOL = 200, 1e-8, 0.1
-TRUTH = Path(__file__).with_name("sampled_truth.json")
 
 
 def timed(function, *arguments, **options):
@@ -78,11 +77,10 @@ def large(n_rows: int) -> None:
     few = decaying(12_000, 0)
     _, authors = timed(authors_way.signature, few, K, GAMMA, np.random.default_rng(0))
     print(f"the authors' way on 12,000 points: {authors:.1f} s")
-    truths = json.loads(TRUTH.read_text()) if TRUTH.exists() else {}
     for make in (decaying, clusters):
-        truth = truths.get(make.__name__, {}).get("log_eigenvalues") if n_rows == 200_000 else None
         found, seconds = sampled(make(n_rows, 0))
-        report(f"{n_rows} × 50, {make.__name__}", found, seconds, truth)
+        wanted = truth(make.__name__) if n_rows == ROWS else None
+        report(f"{n_rows} × 50, {make.__name__}", found, seconds, wanted)
         print(f"  {seconds / authors:.2f} × the authors' way")
 
 
