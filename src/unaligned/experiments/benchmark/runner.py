@@ -177,7 +177,7 @@ def run(
     at_once = engine.available_cores() if n_jobs is None else n_jobs
     for seed in range(n_seeds):
         todo = [c for c in in_order if c.seed == seed and not file.is_done(c, settings.limit)]
-        problems |= _prepare(todo, folder, settings, modules, progress)
+        problems |= _prepare(todo, folder, settings, modules, at_once, progress)
         label = f"seed {seed + 1} of {n_seeds}"
         engine.run(finish, todo, n_jobs=at_once, progress=progress, description=label)
     return [file.cells[cell.key] for cell in wanted]
@@ -197,6 +197,7 @@ def _prepare(
     folder: Path,
     settings: Settings,
     modules: Sequence[str],
+    at_once: int,
     progress: bool | None,
 ) -> dict[tuple[str, int], tuple[str, str]]:
     """Write the data of all jobs that need it, and return why some could not."""
@@ -218,7 +219,7 @@ def _prepare(
             problems[item] = known.get(outcome.status, "failed"), detail
 
     needed = list(dict.fromkeys((cell.job, cell.seed) for cell in todo))
-    engine.run(make, needed, n_jobs=1, progress=progress, description="data")
+    engine.run(make, needed, n_jobs=at_once, progress=progress, description="data")
     return problems
 
 
