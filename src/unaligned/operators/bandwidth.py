@@ -161,7 +161,8 @@ def _first_bracket(cloud: PointCloud, positions: list[int]) -> Bracket:
         return 0.0, math.inf
     # Enough pairs for the bracket to hold about _KEPT / 2 values, in less time than the pass.
     wanted = int((2.0 * _SIGMAS * n_pairs / _KEPT) ** 2)
-    size = min(max(wanted, 2**24 // max(cloud.n_features, 256)), 2**25)
+    usual = min(2**24 // max(cloud.n_features, 256), n_pairs // 512)
+    size = min(max(wanted, usual), 2**25)
     sample = cloud.sample_of_squared_distances(size, np.random.default_rng(0))
     return _around(sample, (positions[0] / n_pairs, positions[-1] / n_pairs), (0.0, math.inf))
 
