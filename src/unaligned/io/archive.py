@@ -51,6 +51,18 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         stream.write(text.encode())
 
 
+def append_text(path: Path, text: str) -> None:
+    """Add text to the end of a file that exists; it is on disk when this returns."""
+    try:
+        with path.open("r+b") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.write(text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise FileError(f"Cannot write {str(path)!r}: {error.strerror}.") from error
+
+
 def made_folder(argument: str, path: str | os.PathLike[str], remedy: str) -> Path:
     """Return a folder, created where it is missing."""
     folder = _check.file_path(argument, path)
