@@ -55,7 +55,8 @@ class TrialFile:
         _require_same_settings(self.path, first, settings)
         for number, line in enumerate(lines, 2):
             try:
-                self._read_task(line)
+                if line:
+                    self._read_task(line)
             except (AttributeError, TypeError, ValueError) as error:
                 reason = getattr(error, "msg", error)  # of JSON, without its own line number
                 raise _not_resumable(self.path, f"line {number} is damaged ({reason})") from error
