@@ -228,7 +228,9 @@ def without_a_number(text, *, line):
         pytest.param(lambda text: text.replace("\n", "\n\n"), [], id="blank lines"),
         pytest.param(lambda text: text[:-1], [3], id="missing final newline"),
         pytest.param(lambda text: text[:-6], [3], id="truncated number"),
-        pytest.param(lambda text: lines_of(text, left_out=[4]) + '{"tri', [3], id="truncated line"),
+        pytest.param(
+            lambda text: lines_of(text, left_out=[4]) + '{"tri', [3], id="truncated line"
+        ),
         pytest.param(lambda text: text[:5], [0, 1, 2, 3], id="truncated settings"),
         pytest.param(lambda text: "", [0, 1, 2, 3], id="empty"),
     ],

@@ -1,4 +1,4 @@
-"""Files of our own: written atomically or appended to; arrays with a JSON header as a `.npz` without pickles."""
+"""Files of our own: whole or appended text, and arrays with a JSON header, without pickles."""
 
 import json
 import os
