@@ -38,7 +38,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_templates", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = ["_templates", "gallery/*.ipynb", "gallery/*.py", "runs"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 

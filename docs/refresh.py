@@ -4,7 +4,7 @@ The figures of every folder are copied to docs/figures, and its RESULTS.md, with
 the section of that experiment in docs/results.md; that of the benchmark to docs/which_distance.md.
 A further run of an experiment has a section and figures named after its folder (`tasks-conv4`),
 and a heading of its own.
-Run: python docs/refresh.py results/tori results/scaling results/benchmark ...
+Run: python docs/refresh.py results/tori docs/runs/scaling results/benchmark ...
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ DOCS = Path(__file__).parent
 
 def refresh(folder: Path, page: str) -> str:
     """Copy the figures of one run, and return the page with its section replaced."""
-    (name,) = (path.stem for path in folder.glob("*.svg"))
+    names = [path.stem for path in folder.glob("*.svg")]
+    if len(names) != 1:
+        raise SystemExit(
+            f"{folder} must have the figure of one run. From docs/runs, write it first with "
+            f"`unaligned reproduce NAME … --out {folder}`."
+        )
+    (name,) = names
     text = (folder / "RESULTS.md").read_text(encoding="utf-8")
     text = text.split("\nMean ")[0]
     heading, rest = text.split("\n", 1)

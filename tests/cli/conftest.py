@@ -19,6 +19,7 @@ def files(tmp_path, monkeypatch):
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNALIGNED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("UNALIGNED_DATA", raising=False)  # real data would take hours
     return tmp_path
 
 

@@ -133,7 +133,7 @@ def test_reproduce_rejects_an_empty_output_path(tmp_path, monkeypatch):
 def test_reproduce_only_and_without_select_methods(tmp_path):
     found = run("reproduce", "tori", "--out", str(tmp_path), "--without", "gromov-wasserstein,imd")
     assert found.exit_code == 0, found.stderr
-    table = (tmp_path / "trials.csv").read_text()
+    table = (tmp_path / "trials.jsonl").read_text()
     assert "geometry-score" in table
     assert "gromov-wasserstein" not in table
     found = run("reproduce", "tori", "--out", str(tmp_path), "--only", "les, imd")
@@ -181,7 +181,8 @@ def test_reproduce_set_changes_a_setting(tmp_path):
     )
     found = run("reproduce", "tori", *options)
     assert found.exit_code == 0, found.stderr
-    settings = json.loads((tmp_path / "settings.json").read_text())
+    first = (tmp_path / "trials.jsonl").read_text().splitlines()[0]
+    settings = json.loads(first)["settings"]
     assert settings["gamma"] == 1e-6
     assert settings["scales"] == [1.0]
     assert "--set gamma=1e-06 --set scales=1.0" in (tmp_path / "RESULTS.md").read_text()

@@ -209,6 +209,20 @@ def test_retrieval_of_matching_stages_is_perfect():
     np.testing.assert_array_equal(found.confusion, 3 * np.eye(9))
 
 
+def test_gromov_wasserstein_alone_is_drawn(monkeypatch):
+    monkeypatch.setattr(Cells, "_stages", lambda self: stages_of())
+    experiment, rng = Cells(), np.random.default_rng(0)
+    (stage,) = experiment.tasks(["gromov-wasserstein"])
+    table = pd.DataFrame(
+        {"trial": 0, "part": task.value, "method": method, "pair": pair, "distance": rng.uniform()}
+        for task in stage
+        for method in task.methods
+        for pair in experiment.pairs(method, task.value)
+    )
+    (panel,) = experiment.draw(table).axes
+    assert panel.get_title().startswith("GW")
+
+
 def test_retrieval_ignores_distances_within_a_species():
     numbers = np.tile(np.arange(9.0), 3)
     distances = np.abs(np.subtract.outer(numbers, numbers))

@@ -1,8 +1,10 @@
-"""docs/refresh.py copies the results of a run into the documents."""
+"""docs/refresh.py copies the results of a run into the documents; docs/runs keeps long runs."""
 
+import json
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +13,11 @@ import pytest
 from unaligned.experiments import EXPERIMENTS, find
 from unaligned.experiments.aligned import Aligned
 from unaligned.experiments.reproduction import reproduce
+from unaligned.experiments.trials import TrialFile
+from unaligned.io.archive import made_folder
 
 DOCS = Path(__file__).parents[2] / "docs"
+RUNS = sorted((DOCS / "runs").glob("*/trials.jsonl"))
 
 
 @pytest.fixture
@@ -96,6 +101,35 @@ def test_refresh_rejects_a_page_without_the_section(docs, tmp_path):
     done = refresh(docs, out)
     assert done.returncode != 0
     assert "needs the lines <!-- begin aligned --> and <!-- end aligned -->" in done.stderr
+
+
+def test_refresh_of_trials_alone_names_the_command_that_is_missing(docs, tmp_path):
+    out = tmp_path / "out"
+    TrialFile(made_folder("out", out, ""), Aligned())
+    done = refresh(docs, out)
+    assert done.returncode != 0
+    assert f"`unaligned reproduce NAME … --out {out}`" in done.stderr
+
+
+def test_committed_runs_take_less_than_a_megabyte():
+    assert RUNS
+    assert sum(path.stat().st_size for path in RUNS) < 1_000_000
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
+def test_every_line_of_a_committed_run_is_reused(path, tmp_path):
+    header, *lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    settings = header["settings"]
+    cls = find(settings["experiment"])
+    assert path.parent.name.startswith(cls.name)
+    known = {field.name for field in fields(cls)}
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items() if k in known}
+    values |= {"train": True} if "train" in known else {}  # the methods of `layers --train` too
+    shutil.copy(path, tmp_path)
+    reused = TrialFile(tmp_path, cls(**values)).done  # raises where settings or lines are wrong
+    variable = cls.variable
+    units = {(line["trial"], line[variable], name) for line in lines for name in line["rows"]}
+    assert reused == units
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -1,6 +1,7 @@
 """A stopped run resumes where it stopped and gives the same numbers."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -10,16 +11,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import unaligned as ua
 from synthetic_tasks import small_tasks
 from unaligned import figures
 from unaligned.errors import FileError, InputError
-from unaligned.experiments import find
+from unaligned.experiments import find, trials
 from unaligned.experiments.aligned import Aligned
 from unaligned.experiments.reproduction import choose, reproduce
 from unaligned.experiments.scaling import Scaling
 from unaligned.experiments.sensitivity import Sensitivity
 from unaligned.experiments.topology import Topology
-from unaligned.experiments.tori import Tori
+from unaligned.experiments.tori import PAIRS, Tori
+from unaligned.experiments.trials import TrialFile
+from unaligned.io.archive import append_text
 
 for package in ("ot", "gudhi", "ripser"):
     pytest.importorskip(package, reason="an experiment compares with them")
@@ -39,6 +43,11 @@ SMALL = {
 
 class StopError(Exception):
     """Simulated crash."""
+
+
+def lines_in(folder):
+    """The lines of the trial file; the first has the settings."""
+    return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
 
 
 def run_counting(monkeypatch, out, stop_after=None, only=None, draw=False, **settings):
@@ -72,7 +81,7 @@ def test_stopped_run_resumes_without_repeating_tasks(monkeypatch, tmp_path, stop
     assert len(first) == stop_after
     assert not set(first) & set(second)
     pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
-    for name in ("trials.csv", "tori.csv", "RESULTS.md", "tori.svg"):
+    for name in ("trials.jsonl", "tori.csv", "RESULTS.md", "tori.svg"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
@@ -102,13 +111,15 @@ def test_killed_process_resumes(monkeypatch, tmp_path):
         "Tori.run_task = run_task\n"
         f"reproduce(Tori(n_trials=2, **{TINY!r}), {str(tmp_path / 'killed')!r}, progress=False)"
     )
-    table = tmp_path / "killed" / "trials.csv"
+    path = tmp_path / "killed" / "trials.jsonl"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
-        while not table.exists():
+        while not path.exists() or path.read_bytes().count(b"\n") < 2:
             assert process.poll() is None, "the process ended before it wrote anything"
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
-    kept = pd.read_csv(table).groupby(["trial", "c", "method"]).groups
+    whole_lines = path.read_text().rpartition("\n")[0].splitlines()[1:]
+    tasks = [json.loads(line) for line in whole_lines]
+    kept = [(task["trial"], task["c"], name) for task in tasks for name in task["rows"]]
     assert 0 < len(kept) < 2 * 2 * 5
     second, resumed = run_counting(monkeypatch, tmp_path / "killed", n_trials=2)
     assert not {(*key, name) for *key, names in second for name in names} & set(kept)
@@ -159,13 +170,36 @@ def test_trials_of_other_settings_are_rejected(monkeypatch, tmp_path):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"], seed=5)
 
 
-@pytest.mark.parametrize("text", [None, "", "[1]", "null", '"a word"', '{"seed": 0'])
-def test_trials_without_readable_settings_are_rejected(monkeypatch, tmp_path, text):
+@pytest.mark.parametrize(
+    "first", ["", "[1]", "null", '"a word"', '{"seed": 0', '{"format":1}', '{"settings":{}}']
+)
+def test_trials_without_readable_settings_are_rejected(monkeypatch, tmp_path, first):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
-    settings = tmp_path / "settings.json"
-    settings.unlink() if text is None else settings.write_text(text)
-    message = r"its settings.json is missing or unreadable. Give another --out, or delete"
+    path = tmp_path / "trials.jsonl"
+    text = "\n".join([first, *path.read_text().splitlines()[1:]]) + "\n"
+    path.write_text(text)
+    message = r"no readable settings in the first line. Give another --out, or delete its trials"
     with pytest.raises(InputError, match=message):
+        run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    assert path.read_text() == text
+
+
+def test_a_later_format_is_rejected(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    path = tmp_path / "trials.jsonl"
+    path.write_text(path.read_text().replace('"format":1', '"format":2', 1))
+    with pytest.raises(InputError, match=r"other settings \(format: 2 there, 1 now\)"):
+        run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+
+
+def test_a_later_release_reuses_trials_of_the_same_revision(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    assert lines_in(tmp_path)[0]["release"] == ua.__version__
+    monkeypatch.setattr(ua, "__version__", "99.0")
+    computed, _ = run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    assert computed == []
+    monkeypatch.setattr(Tori, "revision", Tori.revision + 1)
+    with pytest.raises(InputError, match=r"other settings \(revision: 1 there, 2 now\)"):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
 
 
@@ -176,53 +210,122 @@ def lines_of(text, *, left_out=(), again=()):
     return "".join(kept + [lines[i] for i in again])
 
 
-# Line 0 is the header; then there are four tasks of six lines each.
+def without_a_number(text, *, line):
+    """Return the text without the last pair of one of its lines."""
+    lines = text.splitlines(keepends=True)
+    lines[line] = re.sub(r",[^,]+\]", "]", lines[line])
+    return "".join(lines)
+
+
+# Line 0 has the settings; then there are four tasks of a line each.
 @pytest.mark.parametrize(
     ("damage", "repeated"),
     [
-        pytest.param(lambda text: lines_of(text, left_out=[3]), [0], id="missing line"),
-        pytest.param(lambda text: lines_of(text, left_out=[1, 9]), [0, 1], id="two missing lines"),
-        pytest.param(lambda text: lines_of(text, again=[7]), [1], id="duplicate line"),
+        pytest.param(lambda text: lines_of(text, left_out=[3]), [2], id="missing line"),
+        pytest.param(lambda text: lines_of(text, left_out=[1, 4]), [0, 3], id="two missing lines"),
+        pytest.param(lambda text: lines_of(text, again=[2]), [], id="duplicate line"),
+        pytest.param(lambda text: without_a_number(text, line=2), [1], id="missing pair"),
+        pytest.param(lambda text: text.replace("\n", "\n\n"), [], id="blank lines"),
         pytest.param(lambda text: text[:-1], [3], id="missing final newline"),
-        pytest.param(lambda text: text[:-3], [3], id="truncated number"),
-        pytest.param(lambda text: text[:-24], [3], id="truncated line"),
-        pytest.param(lambda text: text[:5], [0, 1, 2, 3], id="truncated header"),
+        pytest.param(lambda text: text[:-6], [3], id="truncated number"),
+        pytest.param(
+            lambda text: lines_of(text, left_out=[4]) + '{"tri', [3], id="truncated line"
+        ),
+        pytest.param(lambda text: text[:5], [0, 1, 2, 3], id="truncated settings"),
         pytest.param(lambda text: "", [0, 1, 2, 3], id="empty"),
     ],
 )
 def test_only_damaged_tasks_are_repeated(monkeypatch, tmp_path, damage, repeated):
     work, whole = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
-    path = tmp_path / "trials.csv"
+    path = tmp_path / "trials.jsonl"
     text = path.read_text()
     path.write_text(damage(text))
-    again, resumed = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
-    assert again == [work[i] for i in repeated]
-    pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
-    assert sorted(path.read_text().splitlines()) == sorted(text.splitlines())
+    for expected in ([work[i] for i in repeated], []):
+        again, resumed = run_counting(monkeypatch, tmp_path, n_trials=2, only=["les"])
+        assert again == expected
+        pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
+    assert set(path.read_text().splitlines()) >= set(text.splitlines())
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('0,0.4,les,"T2,T3"', r"line 4 ends before the column distance. Delete .* line"),
-        ("0,0", r"line 4 ends before the column method"),
-        ('0,0.4,les,"T2,T3",1.o', r"line 4 has distance='1.o', which is not a number"),
+        ('{"trial":0,"c":0.4}', r"line 3 is damaged \(it has no rows\). Delete the damaged line"),
+        ("{}", r"line 3 is damaged \(it has no trial, c, rows\)"),
+        ('{"trial":0,"c":0.4,"rows":{"les":["1.o"]}}', r"line 3 is damaged \(.*float: '1.o'\)"),
+        ('{"trial":0,"c":0.4,"rows":{"les":[null]}}', r"line 3 is damaged \(.*'NoneType'\)"),
+        ('{"trial":0,"c":0.4,"rows":[1.0]}', r"line 3 is damaged \(.*'list'.*\)"),
+        ('{"trial":0,"c":0.4,"rows":{"les":[1.', r"line 3 is damaged \(Expecting"),
+        ("<<<<<<< HEAD", r"line 3 is damaged \(Expecting value\)"),
+        ("7", r"line 3 is damaged \(.*'int'.*\)"),
     ],
 )
 def test_damaged_line_raises_with_its_number(monkeypatch, tmp_path, line, message):
     run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
-    path = tmp_path / "trials.csv"
+    path = tmp_path / "trials.jsonl"
     lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines[:3], line, *lines[4:]]) + "\n")
+    path.write_text("\n".join([*lines[:2], line]) + "\n")
     with pytest.raises(FileError, match=message):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
 
 
-def test_missing_columns_raise(monkeypatch, tmp_path):
-    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
-    (tmp_path / "trials.csv").write_text("trial,c\n0,1.0\n")
-    with pytest.raises(FileError, match=r"has no column method, pair, distance. Delete"):
+def test_unreadable_bytes_raise(monkeypatch, tmp_path):
+    (tmp_path / "trials.jsonl").write_bytes(b"\xff\xfe\n")
+    with pytest.raises(FileError, match=r"Cannot resume from .*trials.jsonl': 'utf-8' codec"):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+
+
+def test_measurements_of_unknown_methods_stay_in_the_file(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    path, line = tmp_path / "trials.jsonl", '{"trial":0,"c":0.4,"rows":{"retired":[1.5]}}'
+    path.write_text(path.read_text() + line + "\n")
+    computed, report = run_counting(monkeypatch, tmp_path, n_trials=1, only=["les", "imd"])
+    assert {names for *_, names in computed} == {("imd",)}
+    assert set(report.table["method"]) == {"les", "imd"}
+    assert line in path.read_text().splitlines()
+
+
+def test_full_disk_loses_the_task_under_way_only(monkeypatch, tmp_path):
+    calls = []
+
+    def write_half(path, text):
+        calls.append(text)
+        if len(calls) == 3:
+            append_text(path, text[: len(text) // 2])
+            raise FileError("Cannot write: No space left on device.")
+        append_text(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "append_text", write_half)
+        with pytest.raises(FileError, match="No space left"):
+            run_counting(monkeypatch, tmp_path / "full", n_trials=2, only=["les"])
+    second, resumed = run_counting(monkeypatch, tmp_path / "full", n_trials=2, only=["les"])
+    assert len(second) == 2
+    _, whole = run_counting(monkeypatch, tmp_path / "whole", n_trials=2, only=["les"])
+    pd.testing.assert_frame_equal(resumed.table, whole.table, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("measured", "kept"),
+    [
+        (123.456789123, 123.4568),
+        (-1.23456789e-12, -1.234568e-12),
+        (np.float32(0.1), 0.1),
+        (np.nan, np.nan),
+        (np.inf, np.inf),
+        (-np.inf, -np.inf),
+    ],
+)
+def test_numbers_have_seven_digits_before_and_after_resuming(tmp_path, measured, kept):
+    rows = [{"method": "les", "pair": pair, "distance": measured} for pair in PAIRS]
+    (task, *_), *_ = Tori(**TINY).tasks(["les"])
+    file = TrialFile(tmp_path, Tori(**TINY))
+    file.add(task, rows)
+    again = TrialFile(tmp_path, Tori(**TINY))
+    for found in (file.select(task.keys), again.select(task.keys)):
+        np.testing.assert_array_equal(found["distance"], [kept] * len(PAIRS))
+    strict = (tmp_path / "trials.jsonl").read_text().splitlines()[1]
+    json.loads(strict, parse_constant=pytest.fail)  # JSON has neither NaN nor Infinity
 
 
 @pytest.mark.parametrize("name", SMALL)  # those of cells and layers have tests of their own
@@ -252,8 +355,7 @@ def test_folder_contains_all_files(monkeypatch, tmp_path):
     _, report = run_counting(monkeypatch, tmp_path / "new" / "folder", draw=True)
     names = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
     assert names == {
-        "trials.csv",
-        "settings.json",
+        "trials.jsonl",
         "tori.csv",
         "tori.png",
         "tori.svg",
@@ -261,7 +363,7 @@ def test_folder_contains_all_files(monkeypatch, tmp_path):
         "RESULTS.md",
     }
     assert all(path.exists() for path in report.files)
-    settings = json.loads((tmp_path / "new" / "folder" / "settings.json").read_text())
+    settings = lines_in(tmp_path / "new" / "folder")[0]["settings"]
     assert settings["n_samples"] == TINY["n_samples"]
 
 

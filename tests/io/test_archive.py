@@ -8,12 +8,14 @@ import subprocess
 import sys
 import zipfile
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unaligned as ua
 from unaligned.errors import FileError, InputTypeError
+from unaligned.io.archive import append_text, write_text
 
 POINTS = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -197,6 +199,22 @@ def save_on_full_disk(path):
         check=True,
     )
     return done.stdout
+
+
+def test_append_text_adds_to_a_file_that_exists(tmp_path):
+    write_text(tmp_path / "file", "first\n")
+    append_text(tmp_path / "file", "second\n")
+    append_text(tmp_path / "file", "γ\n")
+    assert (tmp_path / "file").read_text("utf-8") == "first\nsecond\nγ\n"
+    with pytest.raises(FileError, match=r"Cannot write '.*absent': No such file"):
+        append_text(tmp_path / "absent", "line\n")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_append_text_to_a_full_disk_raises():
+    with pytest.raises(FileError, match=r"Cannot write '/dev/full': No space left on device"):
+        append_text(Path("/dev/full"), "line\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")

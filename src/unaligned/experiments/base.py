@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-import unaligned as ua
-
 from .. import _check
 from ..errors import required
 
@@ -80,6 +78,8 @@ class Experiment(ABC):
     full: ClassVar[dict[str, Any]]
     quantities: ClassVar[tuple[str, ...]] = ("distance",)
     tabulated: ClassVar[bool] = True  # whether RESULTS.md repeats the means of NAME.csv
+    # Raised by a change of code that changes numbers or the order of pairs: trials are not reused.
+    revision: ClassVar[int] = 1
 
     n_trials: int = 1
     seed: int = 0
@@ -137,8 +137,11 @@ class Experiment(ABC):
         return tasks
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that determines the numbers of a trial."""
-        settings = {"experiment": self.name, "version": ua.__version__, **asdict(self)}
+        """Return everything that determines the numbers of a trial.
+
+        Not the release: trials take hours, and releases reuse them until `revision` is raised.
+        """
+        settings = {"experiment": self.name, "revision": self.revision, **asdict(self)}
         return {key: value for key, value in settings.items() if key != "n_trials"}
 
 

@@ -266,7 +266,12 @@ class Cells(Experiment):
         return f"{name}, {len(sizes)} of {size} cells × {course.n_features}, K = {k}"
 
     def draw(self, table: pd.DataFrame) -> Figure:
-        """Return diffusion maps coloured by time: a row per course, a panel per distance."""
+        """Return diffusion maps coloured by time: a row per course, a panel per distance.
+
+        Of Gromov-Wasserstein alone, which runs across species only, the retrieval of stages.
+        """
+        if set(table["method"]).isdisjoint(METHODS):
+            return draw_stages(self.retrievals(table))
         return draw_courses(self, table, subsets=False)
 
     def pictures(self, table: pd.DataFrame) -> dict[str, Figure]:

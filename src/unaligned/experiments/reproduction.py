@@ -1,134 +1,21 @@
-"""Run an experiment, resume a stopped run, and write the results."""
+"""Run an experiment, or the rest of a stopped run, and write the results."""
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import _check, engine, figures
-from .._format import jsonable
-from ..errors import FileError, InputError
+from ..errors import InputError
 from ..io.archive import made_folder, write_text
-from .base import Claim, Experiment, Key, Row, Task, markdown_table, require_output, summary
+from .base import Claim, Experiment, Task, markdown_table, require_output, summary
+from .trials import TrialFile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class TrialFile:
-    """`trials.csv` of one folder: a row per trial, value of the variable, method and pair.
-
-    The file is replaced as a whole after every task (about ten thousand rows at most, 0.1 s), so
-    it never holds half a task; tasks that lack a row all the same (a truncated copy) are repeated.
-    """
-
-    def __init__(self, folder: Path, experiment: Experiment) -> None:
-        self.path = folder / "trials.csv"
-        self._variable = experiment.variable
-        self._types: dict[str, Callable[[str], Any]] = {
-            "trial": int,
-            self._variable: experiment.variable_type,
-        }
-        self._types |= {"method": str, "pair": str, **dict.fromkeys(experiment.quantities, float)}
-        settings = jsonable(experiment.settings(), allow_nan=True)
-        settings_path = folder / "settings.json"
-        self._rows: list[Row] = []
-        if not self.path.exists():
-            write_text(settings_path, json.dumps(settings, indent=2) + "\n")
-            return
-        _require_same_settings(settings_path, settings)
-        rows = _read_rows(self.path, self._types)
-        # Only tasks that have each of their pairs once are complete.
-        found: dict[Key, list[str]] = {}
-        for row in rows:
-            found.setdefault(self._key(row), []).append(row["pair"])
-        expected = {
-            (experiment.variable_type(value), method): sorted(experiment.pairs(method, value))
-            for methods, values in experiment.stages()
-            for value in values
-            for method in methods
-        }
-        complete = {key for key, those in found.items() if sorted(those) == expected.get(key[1:])}
-        self._rows = [row for row in rows if self._key(row) in complete]
-
-    @property
-    def done(self) -> set[Key]:
-        """The finished measurements: trial, value of the variable and method."""
-        return {self._key(row) for row in self._rows}
-
-    def add(self, task: Task, rows: Iterable[Row]) -> None:
-        """Write the measurements of a finished task."""
-        import pandas as pd
-
-        new = [{"trial": task.trial, self._variable: task.value, **row} for row in rows]
-        table = pd.DataFrame(self._rows + new, columns=list(self._types))
-        write_text(self.path, table.to_csv(index=False))
-        self._rows += new
-
-    def select(self, wanted: Sequence[Key]) -> pd.DataFrame:
-        """Return the measurements with these keys, in the order given."""
-        import pandas as pd
-
-        place = {key: i for i, key in enumerate(wanted)}
-        chosen = [row for row in self._rows if self._key(row) in place]
-        chosen.sort(key=lambda row: place[self._key(row)])
-        return pd.DataFrame(chosen, columns=list(self._types))
-
-    def _key(self, row: Row) -> Key:
-        return row["trial"], row[self._variable], row["method"]
-
-
-def _read_rows(path: Path, types: Mapping[str, Callable[[str], Any]]) -> list[Row]:
-    """Return the rows of a CSV file with each column converted to its type, floats exactly."""
-    rows = []
-    try:
-        text = path.read_text(encoding="utf-8")
-        # A last line without its newline was truncated, perhaps inside a number.
-        lines = csv.DictReader(StringIO(text[: text.rfind("\n") + 1]))
-        lacking = [name for name in types if name not in (lines.fieldnames or types)]
-        if lacking:
-            raise ValueError(f"it has no column {', '.join(lacking)}")
-        for line in lines:
-            row = {}
-            for name, convert in types.items():
-                cell = line[name]
-                if cell is None:
-                    raise ValueError(f"line {lines.line_num} ends before the column {name}")
-                try:
-                    row[name] = convert(cell)
-                except ValueError:
-                    where = f"line {lines.line_num} has {name}={cell!r}"
-                    raise ValueError(f"{where}, which is not a number") from None
-            rows.append(row)
-    except (OSError, ValueError, csv.Error) as error:
-        raise FileError(
-            f"Cannot resume from {str(path)!r}: {error}. Delete the damaged line or the whole "
-            "file, and its trials are repeated; or give another --out."
-        ) from error
-    return rows
-
-
-def _require_same_settings(path: Path, settings: dict[str, Any]) -> None:
-    """Raise where the trials of a folder were made with other settings."""
-    try:
-        there = dict(json.loads(path.read_text(encoding="utf-8")))
-        differing = [key for key in {**there, **settings} if there.get(key) != settings.get(key)]
-        if not differing:
-            return
-        changes = [f"{k}: {there.get(k)!r} there, {settings.get(k)!r} now" for k in differing]
-        problem = f"trials of other settings ({'; '.join(changes)})"
-    except (OSError, TypeError, ValueError):
-        problem = f"trials, but its {path.name} is missing or unreadable"
-    raise InputError(
-        f"out={str(path.parent)!r} contains {problem}. "
-        "Give another --out, or delete its trials.csv."
-    )
 
 
 @dataclass(frozen=True)
@@ -159,9 +46,9 @@ def reproduce(
     experiment
         The settings.
     out
-        The folder, created if needed. It gets `trials.csv`, `settings.json`, `NAME.csv` (means,
-        standard deviations and ranges), `NAME.png`, `NAME.svg` and `RESULTS.md`; `tori` also a
-        picture of the data, `tori-samples.png`.
+        The folder, created if needed. It gets `trials.jsonl`, `NAME.csv` (means, standard
+        deviations and ranges), `NAME.png`, `NAME.svg` and `RESULTS.md`; `tori` also a picture of
+        the data, `tori-samples.png`.
     only, without
         The methods to run and report on, and those to leave out; all by default.
     progress
@@ -181,11 +68,11 @@ def reproduce(
             value = stage[0].value
             shown = value if isinstance(value, str) else f"{value:g}"
             label += f" at {experiment.variable} = {shown}"
-        tasks = [task.missing(trials.done) for task in stage]
-        tasks = [task for task in tasks if task.methods]
+        done = trials.done
+        tasks = [task for task in (task.missing(done) for task in stage) if task.methods]
         engine.run(finish, tasks, progress=progress, description=label)
     wanted = [key for stage in stages for task in stage for key in task.keys]
-    return _write_results(experiment, trials.select(wanted), folder)
+    return _write_results(experiment, trials.select(wanted), trials.path)
 
 
 def choose(
@@ -203,11 +90,11 @@ def choose(
     return tuple(name for name in known if name in kept)
 
 
-def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) -> Results:
-    """Write the means, the figure and RESULTS.md."""
+def _write_results(experiment: Experiment, table: pd.DataFrame, trials: Path) -> Results:
+    """Write the means, the figure and RESULTS.md beside the trials."""
     import pandas as pd
 
-    claims = tuple(experiment.claims(table))
+    folder, claims = trials.parent, tuple(experiment.claims(table))
     data, report = folder / f"{experiment.name}.csv", folder / "RESULTS.md"
     means = {name: summary(table, experiment.variable, name) for name in experiment.quantities}
     together = pd.concat([frame.assign(quantity=name) for name, frame in means.items()])
@@ -233,7 +120,7 @@ def _write_results(experiment: Experiment, table: pd.DataFrame, folder: Path) ->
     for quantity, frame in means.items() if experiment.tabulated else ():
         paragraphs += [f"{average}, {quantity}:", _mean_table(frame, experiment.variable)]
     write_text(report, "\n\n".join(paragraphs) + "\n")
-    files = (data, *tables, *drawn, *pictures, report, folder / "trials.csv")
+    files = (data, *tables, *drawn, *pictures, report, trials)
     return Results(experiment, table, claims, files)
 
 

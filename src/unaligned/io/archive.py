@@ -1,4 +1,4 @@
-"""Files of our own: written atomically; arrays with a JSON header as a `.npz` without pickles."""
+"""Files of our own: whole or appended text, and arrays with a JSON header, without pickles."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from .. import _check
 from ..errors import FileError
 
 _VERSION = 1  # of the layout of archives
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 
 @contextmanager
@@ -27,8 +28,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         # Unlike mkstemp, whose files nobody else may read: these permissions follow the umask.
         temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-        binary = getattr(os, "O_BINARY", 0)  # Windows would change line ends
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o666)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
     except OSError as error:
         folder = str(target.parent)
         remedy = "" if target.parent.is_dir() else f" Create the folder {folder!r} first."
@@ -49,6 +49,17 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file atomically."""
     with whole_file(path) as stream:
         stream.write(text.encode())
+
+
+def append_text(path: Path, text: str) -> None:
+    """Add text to the end of a file that exists; it is on disk when this returns."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY), "wb") as stream:
+            stream.write(text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise FileError(f"Cannot write {str(path)!r}: {error.strerror}.") from error
 
 
 def made_folder(argument: str, path: str | os.PathLike[str], remedy: str) -> Path:
