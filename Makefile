@@ -72,8 +72,7 @@ test-oldest:
 	PIP_CONSTRAINT=constraints-oldest.txt build/oldest/bin/python -m pip install --quiet \
 		--editable '.[all]' hypothesis networkx pytest pytest-randomly pytest-timeout pytest-xdist
 	build/oldest/bin/python -m pytest -n 2 -m "not slow" \
-		-W default::DeprecationWarning -W default::FutureWarning \
-		-W "ignore:Running on a single-machine scheduler" -W "ignore:Liblinear failed to converge" tests
+		-W default::DeprecationWarning -W default::FutureWarning tests
 
 clean:
 	rm -rf $(VENV) build dist results docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -193,7 +193,7 @@ def test_processes_share_blas_threads_for_any_number_of_jobs():
         "    found = Processes(n_jobs).map(most_threads, range(4))\n"
         "    print(sorted({number for numbers in found for number in numbers}))\n"
     )
-    most = min(2, os.cpu_count() or 1)  # OpenBLAS begins with no more threads than cores
+    most = min(2, blas.available_cores())  # OpenBLAS begins with no more threads than cores
     assert printed == ["[1]", f"[{most}]", "[1]"]
 
 
@@ -205,15 +205,15 @@ def test_library_loaded_inside_a_limit_is_limited_and_restored():
         "        print(set(most_threads()))\n"
         "print(set(most_threads()))\n"
     )
-    assert printed == ["{1}", f"{{{min(2, os.cpu_count() or 1)}}}"]
+    assert printed == ["{1}", f"{{{min(2, blas.available_cores())}}}"]
 
 
 def test_own_threads_take_those_of_blas():
     with own_threads():
         assert threads_of_blas() == ONE
-        assert Workers().n_threads == min(2, blas.available_cores())
+        assert Workers().n_threads == 2
         with own_threads():
-            assert Workers().n_threads == min(2, blas.available_cores())
+            assert Workers().n_threads == 2
     assert threads_of_blas() == TWO
 
 
@@ -222,7 +222,7 @@ def test_own_threads_of_a_job_are_its_share():
         with own_threads():
             return Workers().n_threads
 
-    assert list(Threads(2).map(job, range(4))) == [max(1, blas.available_cores() // 2)] * 4
+    assert list(Threads(2).map(job, range(4))) == [1] * 4
 
 
 @pytest.mark.parametrize("shape", [(3000, 80, 70), (1, 9, 2), (5, 1, 5)])

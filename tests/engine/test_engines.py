@@ -245,8 +245,10 @@ def fail_at(position, item):
     [("threads", 0), ("threads", 1), ("processes", 0), ("processes", 1), ("own_client", 1)],
 )
 def test_error_stops_other_jobs_on_every_engine(place, position, request):
-    engine = request.getfixturevalue(place) if place == "own_client" else place
-    options = {"n_jobs": 2} if place == "threads" else {"engine": engine}
+    if place == "own_client":
+        options = {"engine": request.getfixturevalue(place)}
+    else:  # two jobs on one core too
+        options = {"n_jobs": 2, "engine": None if place == "threads" else place}
     with resolve_engine(**options) as engine:
         assert list(engine.map(pow, [1, 2], shared=2)) == [2, 4]  # the workers are there
         started = time.perf_counter()

@@ -10,7 +10,7 @@ import pytest
 import unaligned as ua
 from unaligned import defaults
 from unaligned.data.shapes import torus3, torus_angles
-from unaligned.engine import Threads
+from unaligned.engine import Threads, base
 from unaligned.engine.base import Progress
 from unaligned.errors import InputError
 from unaligned.rows import source as sources
@@ -26,6 +26,7 @@ WIDE = POINTS @ np.random.default_rng(0).normal(size=(4, 40))  # products, not d
 def always(monkeypatch):
     monkeypatch.setattr(defaults, "STREAM_ROWS", 0)
     monkeypatch.setattr(sources, "BLOCK_BYTES", 1 << 12)  # several chunks
+    monkeypatch.setattr(base, "available_cores", lambda: 2)  # one process reads rows like threads
 
 
 def npy(folder, points):

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
 
 import unaligned as ua
 from synthetic_tasks import SMALL, small_tasks, synthetic_benchmark
 from unaligned.errors import FileError, InputError
-from unaligned.experiments import difficulty_figures
+from unaligned.experiments import difficulty_figures, few_shot
 from unaligned.experiments.base import Task
 from unaligned.experiments.difficulty import (
     PAPER,
@@ -59,6 +61,17 @@ def test_accuracy_is_high_for_separate_and_low_for_equal_clusters(seed):
     assert abs(found.mean() - 0.2) < 0.06  # chance
     few = benchmark.accuracies(hard, 5, n_draws=1, n_query=1, rng=rng)
     assert few[0] * 5 == pytest.approx(round(few[0] * 5))  # of five images
+
+
+def test_a_machine_that_does_not_converge_warns(monkeypatch):
+    def stopped(head, *data, fit=LinearSVC.fit):
+        fit(head, *data).n_iter_ = few_shot.MAX_STEPS
+        return head
+
+    monkeypatch.setattr(LinearSVC, "fit", stopped)
+    benchmark, rng = synthetic_benchmark(0), np.random.default_rng(0)
+    with pytest.warns(ConvergenceWarning, match="did not converge in 100000 steps"):
+        benchmark.accuracies(benchmark.draw(1.0, rng), 5, n_draws=1, rng=rng)
 
 
 @pytest.mark.parametrize("seed", range(3))

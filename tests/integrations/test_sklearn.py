@@ -18,7 +18,6 @@ from sklearn.model_selection import (
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import unaligned as ua
@@ -31,6 +30,11 @@ from unaligned.errors import (
     SampleSizeWarning,
 )
 from unaligned.sklearn import DistanceTransformer, KernelFromDistance, SignatureTransformer
+
+with pytest.MonkeyPatch.context() as patch:
+    # scikit-learn 1.6 asks for it where array-api-compat is installed; SciPy is already loaded.
+    patch.setenv("SCIPY_ARRAY_API", "1")
+    from sklearn.utils import estimator_checks
 
 K = 12
 

@@ -5,9 +5,11 @@ import pytest
 
 import unaligned as ua
 from unaligned.errors import InputError, InputTypeError, RecipeMismatchError
-from unaligned.torch import LESLoss
 
 torch = pytest.importorskip("torch")
+
+from unaligned.torch import LESLoss  # noqa: E402
+
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 

@@ -178,8 +178,12 @@ def numbers_from(seed: int, first: int, count: int) -> FloatArray:
 def _job(common: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:
     """Return the sum over the tiles of one chunk, on a worker."""
     function, shared, centre = common
-    # Workers that are not Dask's compute a delayed chunk themselves.
-    chunk: Chunk = job.compute(scheduler="synchronous") if hasattr(job, "__dask_graph__") else job
+    if hasattr(job, "__dask_graph__"):  # workers that are not Dask's compute a chunk themselves
+        from dask.local import get_sync
+
+        # Given by name, old versions of Dask warn where a client is active.
+        job = job.compute(scheduler=get_sync)
+    chunk: Chunk = job
     total: list[Sum] = []
     for start, rows in chunk.blocks():
         points = rows.astype(np.float64) - centre
