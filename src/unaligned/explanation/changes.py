@@ -138,11 +138,10 @@ def _threshold(
     residuals = np.sqrt(gain) * shifts.residuals
     weights = rng.normal(size=(residuals.shape[1], _N_DRAWS))
     moved = mean[:, :, None] + residuals.transpose(0, 2, 1) @ weights
-    excess = (moved**2).sum(axis=1) - ((mean**2).sum(axis=1) + (residuals**2).sum(axis=(1, 2)))[
-        :, None
-    ]
-    noise = np.sqrt(gain * shifts.variance(moved)) * np.sqrt(
-        rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
-    )
+    expected = (mean**2).sum(axis=1) + (residuals**2).sum(axis=(1, 2))
+    excess = (moved**2).sum(axis=1) - expected[:, None]
+    # The noise is an estimate too, with its degrees of freedom.
+    scale = gain * rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
+    noise = np.sqrt(scale * shifts.variance(moved))
     ratios = np.abs(excess[1:] - excess[0]) / np.maximum(noise, smallest[:, None])
     return float(np.quantile(ratios.max(axis=0), 1.0 - SIGNIFICANCE))
