@@ -56,11 +56,22 @@ class Shifts(NamedTuple):
         freedom = sum(2 * (deck.shape[2] - 1) for deck in decks)
         return Shifts(np.array(values), np.concatenate(residuals, axis=1), freedom)
 
-    def variance(self, means: FloatArray) -> FloatArray:
-        """Return the variance of T of one deck to first order, (C, B), at means (1 + C, K, B)."""
-        whole = self.residuals[0] @ means[0]
-        pairs = zip(self.residuals[1:], means[1:], strict=True)
-        return np.array([4.0 * ((own @ mean - whole) ** 2).sum(axis=0) for own, mean in pairs])
+    def variance(self, means: FloatArray, gain: float) -> FloatArray:
+        r"""Return the variance of T, (C, B), at means of shape (1 + C, K, B).
+
+        For the covariance Σ of :math:`(D_{-c}, D)`, `gain` times that of one deck, and the
+        gradient v of T, it is :math:`v^T \Sigma v + 2\, \mathrm{tr}\, (\Sigma J)^2` with
+        :math:`T = \|D_{-c}\|^2 - \|D\|^2` of matrix J. The first term, at a mean that is an
+        estimate, is too large by twice the second, and is 0 at least.
+        """
+        whole, found = self.residuals[0], []
+        own_square = float(((whole.T @ whole) ** 2).sum())
+        for own, mean in zip(self.residuals[1:], means[1:], strict=True):
+            linear = 4.0 * gain * ((own @ mean - whole @ means[0]) ** 2).sum(axis=0)
+            squares = ((own.T @ own) ** 2).sum() - 2.0 * ((own.T @ whole) ** 2).sum()
+            quadratic = 2.0 * gain**2 * (squares + own_square)
+            found.append(np.maximum(linear - quadratic, quadratic))
+        return np.array(found)
 
 
 def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes:
@@ -71,10 +82,9 @@ def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes
     :math:`\sqrt{S + T_c} - \sqrt{S}` with S the squared distance before the correction, which
     is positive where U, an estimate, is not: close to 0 a root of U would be all noise.
 
-    The noise of :math:`T_c = \|D_{-c}\|^2 - \|D\|^2` is that of :math:`2 D_{-c} \cdot d_{-c} -
-    2 D \cdot d` for the deviations d of blocks, less what lies between partitions of the same
-    rows, which averaging takes out. Divided by the sum of the two roots it is that of the change.
-    Where nothing differs, D is noise itself, and the noise is 1.4 times too large.
+    The noise of :math:`T_c = \|D_{-c}\|^2 - \|D\|^2` follows from the deviations of blocks from
+    their mean, less what lies between partitions of the same rows, which averaging takes out; see
+    `Shifts.variance`. Divided by the sum of the two roots it is that of the change.
 
     A candidate exceeds the noise if :math:`|T_c|` is larger than the noise times the 95 %
     quantile of the largest :math:`|T_c^* - T_c|` of all candidates over its own noise, where
@@ -121,11 +131,12 @@ def _corrections(shifts: Shifts, mean: FloatArray) -> tuple[FloatArray, FloatArr
 
 def _noise(shifts: Shifts, mean: FloatArray) -> FloatArray:
     """Return the standard error of T of every candidate, (C,)."""
-    variance = shifts.variance(mean[:, :, None])[:, 0]
-    along = 2.0 * np.einsum("dck,ck->dc", shifts.values, mean)
-    between = (along[:, 1:] - along[:, :1]).var(axis=0)
-    share = between.sum() / variance.sum() if variance.any() else 0.0
-    return np.asarray(np.sqrt(variance * max(1.0 - share, _LEAST)))
+    along = np.einsum("...ck,ck->...c", shifts.values, mean)
+    between = (along[:, 1:] - along[:, :1]).var(axis=0).sum()
+    own = np.einsum("cnk,ck->cn", shifts.residuals, mean)
+    within = ((own[1:] - own[0]) ** 2).sum()
+    gain = max(1.0 - between / within, _LEAST) if within else 1.0
+    return np.asarray(np.sqrt(shifts.variance(mean[:, :, None], gain)[:, 0]))
 
 
 def _threshold(
@@ -141,7 +152,7 @@ def _threshold(
     expected = (mean**2).sum(axis=1) + (residuals**2).sum(axis=(1, 2))
     excess = (moved**2).sum(axis=1) - expected[:, None]
     # The noise is an estimate too, with its degrees of freedom.
-    scale = gain * rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
-    noise = np.sqrt(scale * shifts.variance(moved))
+    scale = rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
+    noise = np.sqrt(scale * shifts.variance(moved, gain))
     ratios = np.abs(excess[1:] - excess[0]) / np.maximum(noise, smallest[:, None])
     return float(np.quantile(ratios.max(axis=0), 1.0 - SIGNIFICANCE))
