@@ -15,6 +15,7 @@ _N_DRAWS = 400  # the 95 % quantile is then that of 93 to 97 %
 # The variance of a mean over decks as a share of that of one deck, at least: a few decks of the
 # same rows show the rest only roughly.
 _LEAST = 0.25
+_TINY = 1e-7  # of a distance: rounding
 
 
 def root(squared: FloatArray) -> FloatArray:
@@ -56,22 +57,16 @@ class Shifts(NamedTuple):
         freedom = sum(2 * (deck.shape[2] - 1) for deck in decks)
         return Shifts(np.array(values), np.concatenate(residuals, axis=1), freedom)
 
-    def variance(self, means: FloatArray, gain: float) -> FloatArray:
-        r"""Return the variance of T, (C, B), at means of shape (1 + C, K, B).
+    def spread(self, means: FloatArray) -> FloatArray:
+        r"""Return the standard deviation of the change of one deck, (C, B), at (1 + C, K, B).
 
-        For the covariance Σ of :math:`(D_{-c}, D)`, `gain` times that of one deck, and the
-        gradient v of T, it is :math:`v^T \Sigma v + 2\, \mathrm{tr}\, (\Sigma J)^2` with
-        :math:`T = \|D_{-c}\|^2 - \|D\|^2` of matrix J. The first term, at a mean that is an
-        estimate, is too large by twice the second, and is 0 at least.
+        To first order that of :math:`u_{-c} \cdot d_{-c} - u \cdot d` for the residuals d and the
+        unit vectors u of the means.
         """
-        whole, found = self.residuals[0], []
-        own_square = float(((whole.T @ whole) ** 2).sum())
-        for own, mean in zip(self.residuals[1:], means[1:], strict=True):
-            linear = 4.0 * gain * ((own @ mean - whole @ means[0]) ** 2).sum(axis=0)
-            squares = ((own.T @ own) ** 2).sum() - 2.0 * ((own.T @ whole) ** 2).sum()
-            quadratic = 2.0 * gain**2 * (squares + own_square)
-            found.append(np.maximum(linear - quadratic, quadratic))
-        return np.array(found)
+        units = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), _TINY)
+        whole = self.residuals[0] @ units[0]
+        pairs = zip(self.residuals[1:], units[1:], strict=True)
+        return np.array([np.linalg.norm(own @ unit - whole, axis=0) for own, unit in pairs])
 
 
 def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes:
@@ -82,14 +77,11 @@ def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes
     :math:`\sqrt{S + T_c} - \sqrt{S}` with S the squared distance before the correction, which
     is positive where U, an estimate, is not: close to 0 a root of U would be all noise.
 
-    The noise of :math:`T_c = \|D_{-c}\|^2 - \|D\|^2` follows from the deviations of blocks from
-    their mean, less what lies between partitions of the same rows, which averaging takes out; see
-    `Shifts.variance`. Divided by the sum of the two roots it is that of the change.
-
-    A candidate exceeds the noise if :math:`|T_c|` is larger than the noise times the 95 %
-    quantile of the largest :math:`|T_c^* - T_c|` of all candidates over its own noise, where
-    :math:`T_c^*` has random combinations of the deviations added to D (a studentised bootstrap
-    with Gaussian multipliers).
+    The noise of :math:`\|D_{-c}\| - \|D\|` follows to first order from the deviations of blocks
+    from their mean, less what lies between partitions of the same rows, which averaging takes
+    out. A change exceeds the noise if it is a larger multiple of it than the 95 % quantile of the
+    largest of all candidates, where random combinations of the deviations are added to D: a
+    studentised bootstrap with Gaussian multipliers.
 
     Parameters
     ----------
@@ -102,16 +94,18 @@ def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes
     mean = shifts.values.mean(axis=0)
     squares, correction, share = _corrections(shifts, mean)
     corrected = squares - (1.0 - share) * correction
-    difference = corrected[1:] - corrected[0]
-    smallest = 1e-12 * (1.0 + np.abs(corrected[1:]) + np.abs(corrected[0]))  # rounding
-    noise = np.maximum(_noise(shifts, mean), smallest)
-    threshold = _threshold(shifts, mean, max(1.0 - share, _LEAST), smallest, rng)
-    sums = np.maximum(root(squares[0] + difference) + root(squares[0]), 1e-6)
+    change = _change(squares[0], corrected)
+    noise = np.maximum(_noise(shifts, mean), _TINY)
+    threshold = _threshold(shifts, mean, max(1.0 - share, _LEAST), rng)
     found = [np.full(known.size - 1, fill) for fill in (np.nan, np.nan, False)]
-    exceeds = np.abs(difference) > threshold * noise
-    for place, own in zip(found, (difference / sums, noise / sums, exceeds), strict=True):
+    for place, own in zip(found, (change, noise, np.abs(change) > threshold * noise), strict=True):
         place[known[1:]] = own
     return Changes(float(root(corrected[0])), found[0], found[1], found[2], threshold)
+
+
+def _change(plain: FloatArray, corrected: FloatArray) -> FloatArray:
+    """Return the change for S, (...), and U with everything and without each, (1 + C, ...)."""
+    return root(plain + corrected[1:] - corrected[0]) - root(plain)
 
 
 def _corrections(shifts: Shifts, mean: FloatArray) -> tuple[FloatArray, FloatArray, float]:
@@ -130,29 +124,27 @@ def _corrections(shifts: Shifts, mean: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _noise(shifts: Shifts, mean: FloatArray) -> FloatArray:
-    """Return the standard error of T of every candidate, (C,)."""
-    along = np.einsum("...ck,ck->...c", shifts.values, mean)
-    between = (along[:, 1:] - along[:, :1]).var(axis=0).sum()
-    own = np.einsum("cnk,ck->cn", shifts.residuals, mean)
-    within = ((own[1:] - own[0]) ** 2).sum()
-    gain = max(1.0 - between / within, _LEAST) if within else 1.0
-    return np.asarray(np.sqrt(shifts.variance(mean[:, :, None], gain)[:, 0]))
+    """Return the standard error of the change of every candidate, (C,)."""
+    spread = shifts.spread(mean[:, :, None])[:, 0]
+    units = mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), _TINY)
+    along = np.einsum("dck,ck->dc", shifts.values, units)
+    between = float((along[:, 1:] - along[:, :1]).var(axis=0).sum())
+    total = float((spread**2).sum())
+    return spread * np.sqrt(max(1.0 - between / total, _LEAST) if total else 1.0)
 
 
-def _threshold(
-    shifts: Shifts, mean: FloatArray, gain: float, smallest: FloatArray, rng: np.random.Generator
-) -> float:
-    """Return the multiple of the noise that the largest of all T reaches by noise alone.
+def _threshold(shifts: Shifts, mean: FloatArray, gain: float, rng: np.random.Generator) -> float:
+    """Return the multiple of the noise that the largest of all changes reaches by noise alone.
 
     `gain` is the variance of a mean over decks as a share of that of one deck.
     """
     residuals = np.sqrt(gain) * shifts.residuals
     weights = rng.normal(size=(residuals.shape[1], _N_DRAWS))
     moved = mean[:, :, None] + residuals.transpose(0, 2, 1) @ weights
-    expected = (mean**2).sum(axis=1) + (residuals**2).sum(axis=(1, 2))
-    excess = (moved**2).sum(axis=1) - expected[:, None]
+    squares, truth = (moved**2).sum(axis=1), (mean**2).sum(axis=1)
+    corrected = squares - (residuals**2).sum(axis=(1, 2))[:, None]
+    error = _change(squares[0], corrected) - _change(truth[0], truth)[:, None]
     # The noise is an estimate too, with its degrees of freedom.
-    scale = rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
-    noise = np.sqrt(scale * shifts.variance(moved, gain))
-    ratios = np.abs(excess[1:] - excess[0]) / np.maximum(noise, smallest[:, None])
-    return float(np.quantile(ratios.max(axis=0), 1.0 - SIGNIFICANCE))
+    scale = gain * rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
+    noise = np.maximum(np.sqrt(scale) * shifts.spread(moved), _TINY)
+    return float(np.quantile(np.abs(error / noise).max(axis=0), 1.0 - SIGNIFICANCE))
