@@ -130,7 +130,8 @@ def _noise(shifts: Shifts, mean: FloatArray) -> FloatArray:
     along = np.einsum("dck,ck->dc", shifts.values, units)
     between = float((along[:, 1:] - along[:, :1]).var(axis=0).sum())
     total = float((spread**2).sum())
-    return spread * np.sqrt(max(1.0 - between / total, _LEAST) if total else 1.0)
+    gain = max(1.0 - between / total, _LEAST) if total else 1.0
+    return np.asarray(spread * np.sqrt(gain))
 
 
 def _threshold(shifts: Shifts, mean: FloatArray, gain: float, rng: np.random.Generator) -> float:
