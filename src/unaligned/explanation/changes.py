@@ -7,23 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from .._check import FloatArray
 from ..defaults import SIGNIFICANCE
-from ..inference import energy
+
+_N_DRAWS = 400  # the 95 % quantile is then that of 93 to 97 %
+# The variance of a mean over decks as a share of that of one deck, at least: a few decks of the
+# same rows show the rest only roughly.
+_LEAST = 0.25
+_TINY = 1e-7  # of a distance: rounding
 
 
-class Deck(NamedTuple):
-    """Squared distances between the blocks of one partition, those of the first dataset first.
-
-    Both arrays have shape (C, n, n): without each of C candidates, and with all. `shifts` are
-    the differences of the mean signatures of both datasets, (K,) each, in the same order.
-    """
-
-    without: FloatArray
-    whole: FloatArray
-    shifts: tuple[list[FloatArray], list[FloatArray]]
+def root(squared: FloatArray) -> FloatArray:
+    """Return the distance of an estimated squared distance, 0 where that is negative."""
+    return np.sqrt(np.maximum(squared, 0.0))
 
 
 class Changes(NamedTuple):
@@ -36,22 +33,43 @@ class Changes(NamedTuple):
     threshold: float  # multiple of the noise that the largest of all reaches by noise alone
 
 
-def deck_of(whole: Sequence[FloatArray], without: Sequence[FloatArray]) -> Deck:
-    """Return the deck of signatures, a sequence over candidates of arrays (n, K)."""
-    squared, shifts = [], []
-    for found in (without, whole):
-        n = len(found[0]) // 2
-        squared.append(np.array([cdist(points, points, "sqeuclidean") for points in found]))
-        shifts.append([points[:n].mean(axis=0) - points[n:].mean(axis=0) for points in found])
-    return Deck(squared[0], squared[1], (shifts[0], shifts[1]))
+class Shifts(NamedTuple):
+    """Differences of the mean signatures of two datasets: with everything, then without each.
+
+    `values`, (decks, 1 + C, K), one per deck. `residuals`, (1 + C, N, K), are the deviations of
+    all blocks from the mean of their dataset and deck, scaled so that the sum of their outer
+    products over N is the covariance of the shift of one deck. It has `freedom` degrees.
+    """
+
+    values: FloatArray
+    residuals: FloatArray
+    freedom: int
+
+    @staticmethod
+    def of(decks: Sequence[FloatArray]) -> Shifts:
+        """Return the shifts of decks of signatures, (1 + C, 2, n, K) each."""
+        values, residuals = [], []
+        for deck in decks:
+            mean, n = deck.mean(axis=2), deck.shape[2]
+            values.append(mean[:, 0] - mean[:, 1])
+            scaled = (deck - mean[:, :, None]) / np.sqrt(n * (n - 1.0) * len(decks))
+            residuals.append(scaled.reshape(len(deck), 2 * n, -1))
+        freedom = sum(2 * (deck.shape[2] - 1) for deck in decks)
+        return Shifts(np.array(values), np.concatenate(residuals, axis=1), freedom)
+
+    def spread(self, means: FloatArray) -> FloatArray:
+        r"""Return the standard deviation of the change of one deck, (C, B), at (1 + C, K, B).
+
+        To first order that of :math:`u_{-c} \cdot d_{-c} - u \cdot d` for the residuals d and the
+        unit vectors u of the means.
+        """
+        units = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), _TINY)
+        whole = self.residuals[0] @ units[0]
+        pairs = zip(self.residuals[1:], units[1:], strict=True)
+        return np.array([np.linalg.norm(own @ unit - whole, axis=0) for own, unit in pairs])
 
 
-def corrected(squared: FloatArray) -> FloatArray:
-    """Return the distance corrected for noise, the root of U where it is positive."""
-    return np.sqrt(np.maximum(squared, 0.0))
-
-
-def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
+def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes:
     r"""Return the change of the corrected distance for every candidate, with its noise.
 
     U is the size-corrected squared distance of `energy.statistic` and :math:`T_c = U_{-c} - U`,
@@ -59,107 +77,75 @@ def changes_of(decks: Sequence[Deck], rng: np.random.Generator) -> Changes:
     :math:`\sqrt{S + T_c} - \sqrt{S}` with S the squared distance before the correction, which
     is positive where U, an estimate, is not: close to 0 a root of U would be all noise.
 
-    The noise of :math:`T_c` is the larger of its standard deviation over permutations of the
-    blocks (what it is where nothing differs) and of the jackknife over blocks (where something
-    does), divided by the sum of the two roots, which makes it that of the change.
+    The noise of :math:`\|D_{-c}\| - \|D\|` follows to first order from the deviations of blocks
+    from their mean, less what lies between partitions of the same rows, which averaging takes
+    out. A change exceeds the noise if it is a larger multiple of it than the 95 % quantile of the
+    largest of all candidates, where random combinations of the deviations are added to D: a
+    studentised bootstrap with Gaussian multipliers.
 
-    A candidate exceeds the noise if :math:`|T_c|` is larger than the noise times the 95 %
-    quantile of the largest standardised :math:`|T_c|` of all candidates under permutations
-    (Westfall and Young, 1993). Decks of one dataset share its rows, so their mean is less noisy
-    than one of them, and the mark is conservative.
+    Parameters
+    ----------
+    decks
+        Signatures of the blocks of each partition, (1 + C, 2, n, K): with everything, then
+        without each candidate. Candidates with NaN have no change.
     """
-    known = ~np.isnan(sum(deck.without.sum(axis=(1, 2)) for deck in decks))
-    observed, null, variance = [], [], np.zeros(int(known.sum()))
-    for deck in decks:
-        without, whole = deck.without[known], deck.whole[known]
-        design = energy.Design.of(*[without.shape[1] // 2] * 2)
-        observed.append(
-            [_statistics(m, design.observed[None], design)[:, 0] for m in (without, whole)]
-        )
-        labels, _ = design.labellings(199, rng)  # 5 decks or more give a thousand
-        null.append(_statistics(_centred(without - whole), labels, design))
-        variance += _jackknife(without - whole) / len(decks)
-    values = np.array(observed)  # (decks, 2, C)
-    (reduced, full), plain = _pooled(decks, known, values.mean(axis=0))
-    permuted = np.concatenate(null, axis=1)
-    tiny = 1e-12  # of a squared distance: rounding
-    smallest = tiny * (1.0 + np.abs(reduced) + np.abs(full))
-    spread = np.maximum(np.sqrt(np.mean(permuted**2, axis=1)), smallest)
-    largest = np.abs(permuted / spread[:, None]).max(axis=0)
-    threshold = float(np.quantile(largest, 1.0 - SIGNIFICANCE))
-    noise = np.sqrt(np.maximum(spread**2, variance) * _gain(values[:, 0] - values[:, 1], spread))
-    difference = reduced - full
-    sums = np.maximum(corrected(plain + difference) + corrected(plain), np.sqrt(tiny))
-    change, exceeds = difference / sums, np.abs(difference) > threshold * noise
-    noise = noise / sums
-    found = [np.full(known.size, fill) for fill in (np.nan, np.nan, False)]
-    for place, own in zip(found, (change, noise, exceeds), strict=True):
-        place[known] = own
-    return Changes(float(corrected(full).mean()), found[0], found[1], found[2], threshold)
+    known = ~np.isnan(sum(deck.sum(axis=(1, 2, 3)) for deck in decks))
+    shifts = Shifts.of([deck[known] for deck in decks])
+    mean = shifts.values.mean(axis=0)
+    squares, correction, share = _corrections(shifts, mean)
+    corrected = squares - (1.0 - share) * correction
+    change = _change(squares[0], corrected)
+    noise = np.maximum(_noise(shifts, mean), _TINY)
+    threshold = _threshold(shifts, mean, max(1.0 - share, _LEAST), rng)
+    found = [np.full(known.size - 1, fill) for fill in (np.nan, np.nan, False)]
+    for place, own in zip(found, (change, noise, np.abs(change) > threshold * noise), strict=True):
+        place[known[1:]] = own
+    return Changes(float(root(corrected[0])), found[0], found[1], found[2], threshold)
 
 
-def _pooled(
-    decks: Sequence[Deck], known: npt.NDArray[np.bool_], mean: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return U of signatures averaged over decks, (2, C), from `mean`, the mean of U, and S, (C,).
+def _change(plain: FloatArray, corrected: FloatArray) -> FloatArray:
+    """Return the change for S, (...), and U with everything and without each, (1 + C, ...)."""
+    return root(plain + corrected[1:] - corrected[0]) - root(plain)
+
+
+def _corrections(shifts: Shifts, mean: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return S, (1 + C,), its excess in one deck by noise, and the share of that between decks.
 
     Averaging over partitions of the same rows takes most of the noise between partitions out of
-    the mean signatures, and so out of their squared distance. The correction is lowered by the
-    share of that noise in it, which all candidates have in common.
+    the mean signatures, and so out of their squared distance. The share of that noise is taken
+    as common to all candidates, with and without which the distances are compared.
     """
-    squares, between = np.zeros_like(mean), np.zeros_like(mean)
-    for kind in (0, 1):
-        for place, candidate in enumerate(np.flatnonzero(known)):
-            shifts = np.array([deck.shifts[kind][candidate] for deck in decks])
-            squares[kind, place] = np.sum(shifts.mean(axis=0) ** 2)
-            between[kind, place] = np.sum(shifts.var(axis=0))
-    correction = squares + between - mean
-    share = np.clip(between.sum() / correction.sum(), 0.0, 1.0) if correction.any() else 0.0
-    return squares - (1.0 - share) * correction, squares[1]
+    squares, between = (mean**2).sum(axis=1), shifts.values.var(axis=0).sum(axis=1)
+    correction = (shifts.residuals**2).sum(axis=(1, 2))
+    weights = np.r_[len(mean) - 1.0, np.ones(len(mean) - 1)]
+    total = float(weights @ correction)
+    share = float(np.clip(weights @ between / total, 0.0, 1.0)) if total else 0.0
+    return squares, correction, share
 
 
-def _statistics(matrices: FloatArray, labels: energy.Labels, design: energy.Design) -> FloatArray:
-    return np.array([energy.statistic(matrix, labels, design) for matrix in matrices])
+def _noise(shifts: Shifts, mean: FloatArray) -> FloatArray:
+    """Return the standard error of the change of every candidate, (C,)."""
+    spread = shifts.spread(mean[:, :, None])[:, 0]
+    units = mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), _TINY)
+    along = np.einsum("dck,ck->dc", shifts.values, units)
+    between = float((along[:, 1:] - along[:, :1]).var(axis=0).sum())
+    total = float((spread**2).sum())
+    gain = max(1.0 - between / total, _LEAST) if total else 1.0
+    return np.asarray(spread * np.sqrt(gain))
 
 
-def _centred(matrices: FloatArray) -> FloatArray:
-    """Return the squared distances after the mean of each dataset is subtracted, (C, 2 n, 2 n).
+def _threshold(shifts: Shifts, mean: FloatArray, gain: float, rng: np.random.Generator) -> float:
+    """Return the multiple of the noise that the largest of all changes reaches by noise alone.
 
-    Permutations then show noise alone, also where the datasets differ. Residuals are smaller than
-    errors by the factor (n - 1) / n of their squares.
+    `gain` is the variance of a mean over decks as a share of that of one deck.
     """
-    n = matrices.shape[1] // 2
-    projection = np.eye(2 * n) - np.kron(np.eye(2), np.full((n, n), 1.0 / n))
-    gram = -0.5 * projection @ matrices @ projection * (n / (n - 1))
-    own = np.diagonal(gram, axis1=1, axis2=2)
-    return np.asarray(own[:, :, None] + own[:, None, :] - 2.0 * gram)
-
-
-def _gain(values: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the variance of a mean over decks as a share of that of one deck, (C,).
-
-    The variance of one deck is that of the mean of all partitions plus that between partitions
-    of the same data, which `values`, (decks, C), show. At least a quarter, as the estimate is
-    rough.
-    """
-    n_decks = len(values)
-    if n_decks == 1:
-        return np.ones(values.shape[1])
-    between = values.var(axis=0, ddof=1) * (1.0 - 1.0 / n_decks)
-    return np.asarray(np.clip(1.0 - between / spread**2, 0.25, 1.0))
-
-
-def _jackknife(difference: FloatArray) -> FloatArray:
-    """Return the variance of T of every candidate over blocks left out one at a time, (C,)."""
-    n = difference.shape[1] // 2
-    total = np.zeros(len(difference))
-    for side in (0, 1):
-        design = energy.Design.of(n - (side == 0), n - (side == 1))
-        values = []
-        for left_out in range(side * n, (side + 1) * n):
-            kept = np.delete(np.arange(2 * n), left_out)
-            rest = difference[:, kept[:, None], kept]
-            values.append(_statistics(rest, design.observed[None], design)[:, 0])
-        found = np.array(values)
-        total += (n - 1) / n * ((found - found.mean(axis=0)) ** 2).sum(axis=0)
-    return total
+    residuals = np.sqrt(gain) * shifts.residuals
+    weights = rng.normal(size=(residuals.shape[1], _N_DRAWS))
+    moved = mean[:, :, None] + residuals.transpose(0, 2, 1) @ weights
+    squares, truth = (moved**2).sum(axis=1), (mean**2).sum(axis=1)
+    corrected = squares - (residuals**2).sum(axis=(1, 2))[:, None]
+    error = _change(squares[0], corrected) - _change(truth[0], truth)[:, None]
+    # The noise is an estimate too, with its degrees of freedom.
+    scale = gain * rng.chisquare(shifts.freedom, size=_N_DRAWS) / shifts.freedom
+    noise = np.maximum(np.sqrt(scale) * shifts.spread(moved), _TINY)
+    return float(np.quantile(np.abs(error / noise).max(axis=0), 1.0 - SIGNIFICANCE))

@@ -186,7 +186,7 @@ def explain_features(request: Request, groups: Mapping[Any, Any] | None) -> Expl
         if more and len(done) == 2 * len(request.plan.rows[0]):
             parts = request.run(signatures_without, (request, more))
             candidates = [*candidates, *more]
-            done = [(a + c, b + d) for (a, b), (c, d) in zip(done, parts, strict=False)]
+            done = [np.r_[a, b[1:]] for a, b in zip(done, parts, strict=False)]
     members = {
         c.name: c.members for c in candidates if groups is not None and c.members != (c.name,)
     }
@@ -201,8 +201,8 @@ def _group_name(members: Sequence[str]) -> str:
 
 def signatures_without(
     task: tuple[Request, Sequence[Candidate]], item: tuple[int, IndexArray]
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Return the signature of a block once per candidate, and those without each candidate.
+) -> FloatArray:
+    """Return the signatures of a block, (1 + C, K): whole, and without each candidate.
 
     The squared distances of the columns left out are subtracted from those of all, O(b²) per
     column, unless cancellation would show. NaN where the rest has no geometry.
@@ -213,18 +213,17 @@ def signatures_without(
         log_spectrum, settings=request.settings, n_eigenvalues=request.n_eigenvalues
     )
     with about(request.datasets[side].label):
-        whole = describe(block.squared)
-    without = []
+        found = [describe(block.squared)]
     for candidate in candidates:
         check_stop()
-        columns, found = candidate.columns[side], whole
+        columns, own = candidate.columns[side], found[0]
         if columns.size:
             try:
-                found = describe(_without(block, columns))
+                own = describe(_without(block, columns))
             except DegenerateDataError:
-                found = np.full_like(whole, np.nan)
-        without.append(found)
-    return [whole] * len(candidates), without
+                own = np.full_like(own, np.nan)
+        found.append(own)
+    return np.array(found)
 
 
 def _without(block: Block, columns: IndexArray) -> FloatArray:

@@ -13,7 +13,7 @@ from .._check import FloatArray
 from .._format import text_table
 from ..errors import DataWarning, counted, listed, required, warn
 from .blocks import Request
-from .changes import changes_of, deck_of
+from .changes import changes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,23 +143,18 @@ def measure(
     request: Request,
     by: str,
     names: Sequence[str],
-    done: Sequence[tuple[Sequence[FloatArray], Sequence[FloatArray]]],
+    done: Sequence[FloatArray],
     members: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Explanation:
     """Return the explanation that finished blocks give.
 
-    `done` has the signatures of the blocks of both datasets by turns: per candidate with
-    everything, and without the candidate. Candidates with NaN have a change of NaN and come last.
+    `done` has the signatures of the blocks of both datasets by turns, (1 + C, K): with everything,
+    then without each candidate. Candidates with NaN have a change of NaN and come last.
     """
     prints = [int(dataset.fingerprint, 16) for dataset in request.datasets]
     sides = sorted((0, 1), key=prints.__getitem__)  # the order of a and b must not matter
-    decks = []
-    for part in request.plan.decks(len(done) // 2):
-        blocks = [done[2 * i + side] for side in sides for i in range(part.start, part.stop)]
-        whole, without = (
-            list(map(np.array, zip(*own, strict=True))) for own in zip(*blocks, strict=True)
-        )
-        decks.append(deck_of(whole, without))
+    blocks = np.stack([done[side::2] for side in sides]).transpose(2, 0, 1, 3)  # (1 + C, 2, n, K)
+    decks = [blocks[:, :, part] for part in request.plan.decks(len(done) // 2)]
     found = changes_of(decks, np.random.default_rng([request.seed, *sorted(prints)]))
     order = np.argsort(-np.abs(found.change), kind="stable")  # NaN last
     lost = [name for name, change in zip(names, found.change, strict=True) if np.isnan(change)]

@@ -171,10 +171,8 @@ def stand_ins(plan: Plan, side: int, labels: Labels, groups: Sequence[str]) -> I
     return np.concatenate(found).reshape(-1, plan.size)
 
 
-def signatures_without(
-    task: Task, item: tuple[int, IndexArray]
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Return the signature of a block once per group, and those without each group.
+def signatures_without(task: Task, item: tuple[int, IndexArray]) -> FloatArray:
+    """Return the signatures of a block, (1 + C, K): whole, and without each group.
 
     `item` has the rows of the block and those that stand in for them, (2, size). Without a group
     other rows are in its place: submatrices of one matrix of squared distances, equally large.
@@ -183,15 +181,15 @@ def signatures_without(
     chosen, inverse = np.unique(rows, return_inverse=True)
     places, others = inverse.reshape(rows.shape)
     block = read_block(request.datasets[side], chosen)
-    own, without = labels[side][rows[0]], []
+    own = labels[side][rows[0]]
 
     def describe(at: IndexArray) -> FloatArray:
         check_stop()
         return log_spectrum(block.squared[np.ix_(at, at)], request.settings, request.n_eigenvalues)
 
     with about(request.datasets[side].label):
-        whole = describe(places)
+        found = [describe(places)]
         for name in groups:
             is_out = own == name
-            without.append(describe(np.where(is_out, others, places)) if is_out.any() else whole)
-    return [whole] * len(groups), without
+            found.append(describe(np.where(is_out, others, places)) if is_out.any() else found[0])
+    return np.array(found)

@@ -15,7 +15,7 @@ from ..engine import check_stop
 from ..errors import about
 from ..operators.bandwidth import estimate_scale
 from .blocks import Request, affinity_of, eigenvalues_of, read_block
-from .changes import corrected
+from .changes import root
 from .decades import decade_shares
 from .quantities import Quantity, ScaleExplanation
 
@@ -106,7 +106,7 @@ def _distance(spectra: Sequence[Estimate]) -> float:
     """Return the distance of mean spectra, corrected for their noise."""
     first, second = spectra
     noise = first.error**2 + second.error**2
-    return float(corrected(np.asarray(np.sum((first.value - second.value) ** 2 - noise))))
+    return float(root(np.asarray(np.sum((first.value - second.value) ** 2 - noise))))
 
 
 def _parting(

@@ -80,13 +80,15 @@ def write_archive(
     arrays: dict[str, npt.NDArray[Any]],
     *,
     remedy: str = "",
+    compressed: bool = True,
 ) -> None:
     """Write arrays and a JSON header to a `.npz`; `remedy` is for another suffix, which raises."""
     _check.suffix_of("path", path, (".npz", ""), remedy)
     text = json.dumps({"format": format_name, "version": _VERSION, **header})
     members = {"header": np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    save = np.savez_compressed if compressed else np.savez
     with whole_file(path) as stream:
-        np.savez_compressed(stream, **members)  # type: ignore[arg-type]
+        save(stream, **members)  # type: ignore[arg-type]
 
 
 def read_archive(

@@ -94,7 +94,9 @@ class Collection:
             for i, points in enumerate(self.datasets.values())
         }
         about = {name: getattr(self, name).tolist() for name in ("labels", "groups", "values")}
-        write_archive(path, _FORMAT, {"names": list(self.datasets), **about}, arrays)
+        # Every cell reads it: unpacking took longer than many distances.
+        header = {"names": list(self.datasets), **about}
+        write_archive(path, _FORMAT, header, arrays, compressed=False)
 
     @staticmethod
     def load(path: Path) -> Collection:

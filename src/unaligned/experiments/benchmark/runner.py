@@ -18,7 +18,7 @@ import unaligned as ua
 
 from ... import engine
 from ...errors import FileError, InputError
-from ...io.archive import made_folder, write_text
+from ...io.archive import append_text, made_folder, write_text
 from .jobs import Collection, Job, load_jobs
 from .methods import Method
 from .process import run_limited
@@ -70,7 +70,7 @@ class Settings:
 
 
 class CellFile:
-    """`cells.csv` of one folder; it is replaced as a whole after every cell."""
+    """`cells.csv` of one folder, to which every cell is appended; of equal ones the last counts."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.path = folder / "cells.csv"
@@ -80,6 +80,7 @@ class CellFile:
         self._lock = threading.Lock()
         if not self.path.exists():
             write_text(known, json.dumps(now) + "\n")
+            write_text(self.path, ",".join(f.name for f in fields(Cell)) + "\n")
             return
         try:
             then = json.loads(known.read_text(encoding="utf-8"))
@@ -95,7 +96,11 @@ class CellFile:
     def _read(self) -> Iterable[Cell]:
         numbers = {f.name for f in fields(Cell) if f.type == "float"}
         try:
-            lines = csv.DictReader(io.StringIO(self.path.read_text(encoding="utf-8")))
+            text = self.path.read_text(encoding="utf-8")
+            end = text.rfind("\n") + 1
+            if end < len(text):  # the end of a stopped run
+                write_text(self.path, text[:end])
+            lines = csv.DictReader(io.StringIO(text[:end]))
             for line in lines:
                 row: dict[str, Any] = {f.name: line[f.name] for f in fields(Cell)}
                 row |= {name: float(row[name]) for name in numbers}
@@ -108,13 +113,11 @@ class CellFile:
 
     def add(self, cell: Cell) -> None:
         """Write a finished cell."""
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(asdict(cell).values())
         with self._lock:
             self.cells[cell.key] = cell
-            text = io.StringIO()
-            writer = csv.DictWriter(text, [f.name for f in fields(Cell)], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(asdict(known) for known in self.cells.values())
-            write_text(self.path, text.getvalue())
+            append_text(self.path, line.getvalue())
 
     def is_done(self, cell: Cell, limit: float) -> bool:
         """Return whether a cell need not be computed (again)."""
