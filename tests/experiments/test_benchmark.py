@@ -252,6 +252,7 @@ def test_a_slow_cell_is_tried_once_and_missing_data_is_a_cell(tmp_path, monkeypa
         ("settings.json", "not JSON", "has cells of other settings"),
         ("cells.csv", "job,sizes\ntori,equal\n", "Cannot resume from .*cells.csv.*KeyError"),
         ("cells.csv", "\x00", "Cannot resume from"),
+        ("cells.csv", "", "Cannot resume from .*no header"),
     ],
 )
 def test_a_damaged_folder_is_named(tmp_path, here, name, content, message):
@@ -263,6 +264,18 @@ def test_a_damaged_folder_is_named(tmp_path, here, name, content, message):
         (tmp_path / name).write_text(content)
     with pytest.raises((FileError, InputError), match=message):
         run(some("tori"), methods(["les"]), tmp_path, **options)
+
+
+def test_a_truncated_last_cell_is_computed_again(tmp_path, here):
+    options = {"settings": Settings(), "n_seeds": 1, "n_jobs": 1, "progress": False}
+    known = run(some("tori"), methods(["les", "imd"]), tmp_path, **options)
+    file = tmp_path / "cells.csv"
+    whole = file.read_text()
+    file.write_text(whole[:-20])
+    assert run(some("tori"), methods(["les"]), tmp_path, **options)[0] == known[0]
+    again = run(some("tori"), methods(["les", "imd"]), tmp_path, **options)
+    assert [cell.score for cell in again] == [cell.score for cell in known]
+    assert file.read_text().splitlines()[:-1] == whole.splitlines()[:-1]
 
 
 def test_results_have_a_table_a_figure_and_costs(tmp_path, here):

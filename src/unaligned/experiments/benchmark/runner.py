@@ -70,7 +70,7 @@ class Settings:
 
 
 class CellFile:
-    """`cells.csv` of one folder, to which every cell is appended; of equal ones the last counts."""
+    """`cells.csv` of one folder; cells are appended, and of equal ones the last counts."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.path = folder / "cells.csv"
@@ -98,7 +98,9 @@ class CellFile:
         try:
             text = self.path.read_text(encoding="utf-8")
             end = text.rfind("\n") + 1
-            if end < len(text):  # the end of a stopped run
+            if end == 0:
+                raise ValueError("it has no header")
+            if end < len(text):  # the last line of a run that was killed
                 write_text(self.path, text[:end])
             lines = csv.DictReader(io.StringIO(text[:end]))
             for line in lines:
