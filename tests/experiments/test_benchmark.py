@@ -272,7 +272,6 @@ def test_a_truncated_last_cell_is_computed_again(tmp_path, here):
     file = tmp_path / "cells.csv"
     whole = file.read_text()
     file.write_text(whole[:-20])
-    assert run(some("tori"), methods(["les"]), tmp_path, **options)[0] == known[0]
     again = run(some("tori"), methods(["les", "imd"]), tmp_path, **options)
     assert [cell.score for cell in again] == [cell.score for cell in known]
     assert file.read_text().splitlines()[:-1] == whole.splitlines()[:-1]
