@@ -68,7 +68,7 @@ def benchmark(
     known = load_jobs(*(job_module or ()))
     chosen = list(known) if jobs is None else words(jobs) or []
     selected = [known[_check.one_of("jobs", name, known)] for name in dict.fromkeys(chosen)]
-    used = methods(words(only), distance or ())
+    used = methods(words(only), distance or (), full=full)
     if not selected or not used:
         raise InputError("Nothing is left to run. Name a job and a method; --list shows them.")
     if show:

@@ -83,9 +83,13 @@ def own(text: str) -> Any:
     return found
 
 
-def methods(only: Iterable[str] | None, added: Iterable[str] = ()) -> list[Method]:
+def methods(
+    only: Iterable[str] | None, added: Iterable[str] = (), *, full: bool = True
+) -> list[Method]:
     """Return all methods, or those of `only`, and the distances added by `module:attribute`."""
-    everything = {name: Method(name, name) for name in DISTANCES}
+    # 1000 rounds take as long as half of all other distances.
+    quick = {} if full else {"geometry-score": {"n_rounds": 300}}
+    everything = {name: Method(name, name, quick.get(name, {})) for name in DISTANCES}
     everything |= {method.name: method for method in SETTINGS}
     if only is not None:
         chosen = [_check.one_of("only", name, everything, ALIASES) for name in only]
