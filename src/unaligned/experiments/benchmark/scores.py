@@ -50,7 +50,7 @@ def mantel(distances: FloatArray, items: Collection, rng: np.random.Generator) -
     # A permutation keeps the mean and the spread of the ranks: their products decide.
     found = ranks[i, j] @ wanted
     drawn = [rng.permutation(len(distances)) for _ in range(999)]
-    larger = [ranks[p[i], p[j]] @ wanted >= found for p in drawn]
+    larger = [bool(ranks[p[i], p[j]] @ wanted >= found) for p in drawn]
     return (1 + sum(larger)) / 1000
 
 
