@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 import unaligned as ua
 from unaligned import errors
@@ -281,3 +282,12 @@ def test_job_of_a_cluster_uses_one_core_and_restores_the_worker(client):
     with resolve_engine(client) as engine:
         assert set(engine.map(threads, range(8))) == {1}
     assert set(client.run(threads).values()) == {before}
+
+
+def test_joblib_works_after_our_processes():
+    def square(_, x):
+        return x**2
+
+    with resolve_engine("processes", 2) as engine:
+        assert list(engine.map(square, [1, 2])) == [1, 4]
+    assert Parallel(n_jobs=2)(delayed(str)(i) for i in (1, 2)) == ["1", "2"]

@@ -1,6 +1,7 @@
 """Datasets as samples of scikit-learn."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from unaligned.errors import (
     RecipeMismatchError,
     SampleSizeWarning,
 )
+from unaligned.metrics.base import Distance
 from unaligned.sklearn import DistanceTransformer, KernelFromDistance, SignatureTransformer
 
 with pytest.MonkeyPatch.context() as patch:
@@ -332,10 +334,36 @@ def test_bad_parameters_raise_in_fit_only(params, message):
         model.fit(CLOUDS)
 
 
+class MeanDistance(Distance):
+    """Without options, and so without a dataclass."""
+
+    name = "mean"
+
+    def describe(self, dataset, seed):
+        return float(dataset.prepared().mean())
+
+    def compare(self, first, second):
+        return abs(first - second)
+
+
+def test_own_distances_need_no_options_but_a_hash():
+    clouds = CLOUDS[:3]
+    found = DistanceTransformer(MeanDistance()).fit_transform(clouds)
+    np.testing.assert_array_equal(found, ua.compare(clouds, distance=MeanDistance()).distances)
+    mutable = dataclass(type("Mutable", (MeanDistance,), {}))
+    with pytest.raises(InputTypeError, match=r"cannot be hashed.*frozen=True\) above Mutable"):
+        DistanceTransformer(mutable()).fit(clouds)
+
+
 def test_transform_names_what_does_not_fit():
     model = SignatureTransformer().fit(CLOUDS)
-    with pytest.raises(InputError, match=r"n_eigenvalues=40 needs at least 40 samples.*has 30"):
+    chosen = r"has 30 rows, and fit chose n_eigenvalues=40 .* Give n_eigenvalues=30 or less"
+    with pytest.raises(InputError, match=chosen):
         model.transform([CLOUDS[0][:30]])
+    with pytest.raises(InputError, match=chosen):
+        DistanceTransformer().fit(CLOUDS).transform([CLOUDS[0][:30]])
+    with pytest.raises(InputError, match=r"n_eigenvalues=35 needs at least 35 samples.*has 30"):
+        SignatureTransformer(n_eigenvalues=35).fit(CLOUDS).transform([CLOUDS[0][:30]])
     mmd = DistanceTransformer("mmd").fit(CLOUDS[:1])
     with pytest.raises(NotApplicableError, match="'mmd' does not apply: it needs the same feat"):
         mmd.transform(CLOUDS[1:2])

@@ -3,6 +3,7 @@
 import os
 import pickle
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -20,7 +21,7 @@ from .blas import available_cores
 class Processes(Engine):
     """Jobs in processes, each with its share of the BLAS threads.
 
-    The processes are joblib's (loky): any function can be sent, scripts need no
+    The processes are loky's: any function can be sent, scripts need no
     `if __name__ == "__main__"`, and the next call of the same size reuses the processes. An
     error or Ctrl-C kills them. The shared value goes through a file that each process reads once.
     """
@@ -28,12 +29,9 @@ class Processes(Engine):
     remote: ClassVar[bool] = True
 
     def _results(self, function: Job[Result], items: Iterable[Any], shared: Any) -> Generator[Any]:
-        from joblib.externals.loky import get_reusable_executor
-
         share = max(1, available_cores() // self.n_workers)
-        # Idle for longer than usual (10 s): a worker that stops just when jobs arrive makes loky
-        # warn in its own thread, and where warnings are errors that thread ends and jobs hang.
-        pool = get_reusable_executor(self.n_workers, timeout=300, env=_thread_limits(share))
+        key = os.getpid(), self.n_workers, *_thread_limits(share).items()
+        pool = _pool(key)
         recent: deque[Any] = deque(maxlen=2 * self.n_workers)
         with _clear_errors(), _shared_file((function, shared)) as path:
 
@@ -50,8 +48,28 @@ class Processes(Engine):
                 for future in recent:
                     while not (future.running() or future.done()) and time.monotonic() < deadline:
                         time.sleep(0.001)
+                _POOLS.pop(key, None)
                 pool.shutdown(wait=False, kill_workers=True)
                 raise
+
+
+# By process (a fork has none of them), number of workers and environment. Not the one that
+# joblib shares: `joblib.Parallel`, and so scikit-learn, takes that for its own, and fails.
+_POOLS: dict[Any, Any] = {}
+_LOCK = threading.Lock()
+
+
+def _pool(key: tuple[Any, ...]) -> Any:
+    """Return the pool of this key, a new one at the first call."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    _, n_workers, *limits = key
+    with _LOCK:
+        if key not in _POOLS:
+            # Idle for longer than usual (10 s): a worker that stops just when jobs arrive makes
+            # loky warn in its own thread; where warnings are errors, that ends and jobs hang.
+            _POOLS[key] = ProcessPoolExecutor(n_workers, timeout=300, env=dict(limits))
+        return _POOLS[key]
 
 
 def _thread_limits(n_threads: int) -> dict[str, str]:

@@ -19,6 +19,7 @@ from ...execution import default_jobs, describe_all
 from ...inputs import DataLike, as_dataset, is_one, own_name
 from ...metrics.base import Distance
 from ...preparation import common_size, subsample_all
+from ...spectra.pipeline import require_enough
 from ...spectra.signature import Signature
 
 Items = dict[str, Dataset | Signature]
@@ -73,6 +74,19 @@ class DatasetTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _drawn(self, items: Items, size: int | None, seed: int) -> Items:
         return items if size is None else subsample_all(items, size, seed)
+
+    def _require_enough(self, items: Items, k: int | None, given: int | None) -> None:
+        """Raise for a dataset with fewer rows than K, which `fit` chose if none was `given`."""
+        for item in items.values():
+            if isinstance(item, Signature) or k is None or item.n_samples >= k:
+                continue
+            if given is not None:
+                require_enough(k, item)
+            raise InputError(
+                f"{item.label} has {item.n_samples} rows, and fit chose n_eigenvalues={k} for the "
+                f"datasets that it saw. Give n_eigenvalues={item.n_samples} or less; with "
+                "subsample, a number of rows in place of 'common'."
+            )
 
     def _size(self, items: Items, method: Distance) -> int | None:
         if self.subsample is None:

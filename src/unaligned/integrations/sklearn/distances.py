@@ -14,7 +14,7 @@ from ... import _check
 from ..._check import FloatArray
 from ...data.dataset import Dataset
 from ...engine import collect
-from ...errors import IndefiniteWarning, InputError, merged, warn
+from ...errors import IndefiniteWarning, InputError, InputTypeError, merged, warn
 from ...execution import compare_positions
 from ...inputs import fit_distance, require_applicable, warn_about_sizes
 from ...metrics.base import Distance
@@ -91,6 +91,8 @@ class DistanceTransformer(DatasetTransformer):
         """Return the distances to the references, (n_datasets, n_references)."""
         check_is_fitted(self)
         items = self._drawn(self._read(X), self.n_samples_, self.seed_)
+        given = dict(self.options or {}).get("n_eigenvalues")
+        self._require_enough(items, self.distance_.options().get("n_eigenvalues"), given)
         require_applicable(self.distance_, items, self._references)
         warn_about_sizes(self.distance_, [*items.values(), *self._references.values()])
         return self._distances(items)
@@ -108,6 +110,11 @@ class DistanceTransformer(DatasetTransformer):
         self.seed_, items = seed_of(self.random_state), self._read(X)
         given = items if self.references is None else self._read(self.references)
         method = resolve_distance(self.distance, dict(self.options or {}))
+        if type(method).__hash__ is None:
+            raise InputTypeError(
+                f"distance={method!r} cannot be hashed, so what was computed cannot be kept. "
+                f"Write @dataclass(frozen=True) above {type(method).__name__}."
+            )
         self.n_samples_ = self._size({**items, **{f"r{k}": r for k, r in given.items()}}, method)
         items = self._drawn(items, self.n_samples_, self.seed_)
         self._references = self._drawn(given, self.n_samples_, self.seed_)

@@ -19,7 +19,7 @@ from ...defaults import BANDWIDTH_FACTOR, GAMMA, N_EIGENVALUES
 from ...errors import merged
 from ...inputs import fit_distance, require_applicable, warn_about_sizes
 from ...metrics.les import LES
-from ...spectra.pipeline import SignatureSettings, require_enough
+from ...spectra.pipeline import SignatureSettings
 from ...spectra.signature import Signature
 from .base import DatasetTransformer, Items, identity, seed_of
 
@@ -135,9 +135,7 @@ class SignatureTransformer(ClassNamePrefixFeaturesOutMixin, DatasetTransformer):
         check_is_fitted(self)
         items = self._drawn(self._read(X), self.n_samples_, self.seed_)
         method = LES(self._settings(self.n_eigenvalues_, self.gamma_))
-        for item in items.values():
-            if isinstance(item, Dataset):
-                require_enough(self.n_eigenvalues_, item)
+        self._require_enough(items, self.n_eigenvalues_, self.n_eigenvalues)
         require_applicable(method, items, {"fitted": self._extremes[0]})
         warn_about_sizes(method, [*items.values(), *self._extremes])
         return [signature.with_gamma(self.gamma_) for signature in self._computed(items)]
