@@ -59,9 +59,18 @@ def test_scales_and_groups_of_features(tmp_path):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("explain before.npy", "explain needs two datasets, and 1 are given: before"),
+        ("explain before.npy", "explain needs two datasets, and gets 1: before"),
         ("explain before.npy after.npy --by feature", "Did you mean 'features'?"),
-        ("explain before.npy after.npy --labels donor", "donor"),
+        ("explain before.npy after.npy --labels donor", "--labels donor belongs to --by rows"),
+        ("explain before.npy after.npy --labels auto", "--labels auto belongs to --by rows"),
+        (
+            "explain donors.csv --group-by condition --by rows --labels nope",
+            "--labels: the column 'nope' does not exist",
+        ),
+        (
+            "explain donors.csv --group-by nope --by rows --labels donor",
+            "--group-by: the column 'nope' does not exist",
+        ),
         ("explain before.npy after.npy --out why.txt", "--out"),
         ("explain before.npy after.npy --feature-group x", "--feature-group 'x' must be KEY="),
         ("explain before.npy after.npy --feature-group x=nothing", "no dataset has such a column"),

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,33 @@ def test_features_have_their_names_and_missing_ones_stay_in_the_other():
     assert len(unnamed.labels) == 11
 
 
+def test_names_stay_with_their_columns_when_these_are_standardized():
+    a, b, _ = noise_in_one_feature(0)
+    first, second = (pd.DataFrame(x, columns=list("uvwxyz")) for x in (a, b))
+    options = {"preprocess": "standardize", **QUICK}
+    found = ua.explain(first, second[list("zyxwvu")], **options)
+    assert found.labels[0] == "u"
+    assert sorted(found.labels) == list("uvwxyz")
+
+
+def test_principal_components_are_not_named_as_columns():
+    a, b, _ = noise_in_one_feature(0)
+    first, second = (pd.DataFrame(x, columns=list("uvwxyz")) for x in (a, b))
+    found = ua.explain(first, second, preprocess="pca:3", **QUICK)
+    assert sorted(found.labels) == ["component 0", "component 1", "component 2"]
+
+
+@pytest.mark.parametrize("names", [[500, 501, 502], [0, 1, 2]])
+def test_columns_with_numbers_as_names_are_not_matched_by_position(names):
+    a, b = (pd.DataFrame(CLOUD + i, columns=names) for i in range(2))
+    with pytest.raises(InputError, match=r"have numbers as names, .* b\[a\.columns\]"):
+        ua.explain(a, b[names[::-1]], **QUICK)
+    with pytest.raises(InputError, match=r"have numbers as names"):
+        ua.explain(a, b[names[::-1]], by="rows", labels="auto", **QUICK)
+    assert sorted(ua.explain(a, b, **QUICK).labels) == ["0", "1", "2"]
+    assert ua.explain(pd.DataFrame(CLOUD), b, **QUICK).labels
+
+
 def test_groups_of_features_are_left_out_together():
     a, b, _ = noise_in_one_feature(1)
     found = ua.explain(a, b, feature_groups={"planted": [1, 2], "rest": ["3", 4]}, **QUICK)
@@ -110,6 +138,48 @@ def test_many_features_are_left_out_by_groups_first():
     assert found.labels[0] == "0 and 8 more"
     assert {str(i) for i in range(9)} <= set(found.labels)  # those of the largest one by one
     assert found.members["0 and 8 more"] == tuple(map(str, range(9)))
+
+
+def one_factor(seed, d, n=160):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, d))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (one_factor(0, 80), one_factor(1, 80)),
+        (one_factor(0, 62), one_factor(1, 66)),
+        (np.tile(one_factor(0, 1), 62), np.tile(one_factor(1, 1), 62)),  # equal columns
+    ],
+)
+def test_many_columns_of_one_factor_are_not_one_group(a, b):
+    found = ua.explain(a, b, **QUICK)
+    widths = a.shape[1], b.shape[1]
+    assert all(len(members) < min(widths) for members in found.members.values())
+    singles = [label for label in found.labels if label not in found.members]
+    known = {name for members in found.members.values() for name in members} | set(singles)
+    assert len(known) == (widths[0] if widths[0] == widths[1] else sum(widths))
+
+
+def test_a_group_of_all_columns_of_the_narrower_dataset_is_halved():
+    wide = pd.DataFrame(one_factor(0, 62), columns=[f"x{i}" for i in range(62)])
+    narrow = pd.DataFrame(one_factor(1, 2), columns=["x3", "x4"])
+    labels = list(wide), list(narrow)
+    wide[["x3", "x4"]] = np.tile(wide[["x0"]], 2)
+    datasets = ua.Dataset(wide), ua.Dataset(narrow)
+    found = features.correlated_groups(datasets, labels, np.random.default_rng(0))
+    assert not any({"x3", "x4"} <= set(group) for group in found)
+    assert sorted(name for group in found for name in group) == sorted(wide)
+
+
+@pytest.mark.parametrize("width", [3, 62])
+def test_the_only_column_of_a_dataset_is_not_left_out(width):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(160, 1)), rng.normal(size=(160, width))
+    with pytest.warns(DataWarning, match=r"Not left out, .* no other column: 'a: 0'\."):
+        found = ua.explain(a, b, **QUICK)
+    assert all(label.startswith("b: ") for label in found.labels)
 
 
 def test_updated_distances_are_those_of_the_other_columns():
@@ -159,7 +229,7 @@ def test_without_a_group_the_blocks_of_a_deck_stay_disjoint(seed):
     data = ua.Dataset(rng.normal(size=(200, 2)))
     n_left = min((labels != name).sum() for name in "abc")
     pools = np.arange(200), np.arange(200)
-    plan = Plan.of((data, data), None, 1, 0, pools=pools, n_left=int(n_left))
+    plan = Plan.of((data, data), None, 1, 0, pools=pools, n_left=int(n_left), least=10)
     others = rows.stand_ins(plan, 0, labels, list("abc"))
     for part in plan.decks(len(others)):
         own, spare = plan.rows[0][part], others[part]
@@ -187,6 +257,13 @@ def test_labels_auto_cluster_all_rows_together():
     assert all(label.startswith("cluster ") for label in found.labels)
     apart = ua.explain(a, b[:, :10], by="rows", labels="auto", **QUICK)
     assert {label[0] for label in apart.labels} == {"a", "b"}
+
+
+def test_clusters_of_datasets_with_long_names_stay_apart():
+    a, b, _, _ = missing_cluster(0)
+    a = ua.Dataset(a[:, :10], name="{cells} of a donor " * 4)
+    found = ua.explain(a, b, by="rows", labels="auto", **QUICK)
+    assert sum(label.startswith(str(a.name)) for label in found.labels) == 6
 
 
 def test_distances_can_be_explained_by_rows():
@@ -217,6 +294,32 @@ def test_a_feature_without_which_nothing_is_left_has_no_change():
     assert frame.index[-1] == "0"
 
 
+def test_a_group_without_which_duplicates_are_left_has_no_change():
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(300, 3)) for _ in range(2))
+    b[:100] = 0.0  # 100 of the 150 rows that are left without B
+    labels = (
+        np.array(["T", "B", "drop"])[np.arange(300) % 3],
+        np.repeat(["drop", "B", "T"], [100, 150, 50]),
+    )
+    with pytest.warns(DataWarning, match=r"mostly duplicates, left without these, .*: B\."):
+        frame = ua.explain(a, b, by="rows", labels=labels, **QUICK).to_frame()
+    assert np.isnan(frame.change).to_dict() == {"drop": False, "T": False, "B": True}
+
+
+def test_where_no_feature_can_be_left_out_all_changes_are_nan():
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(2, size=(200, 2)).astype(float) for _ in range(2))
+    with pytest.warns(DataWarning, match=r"which have no change: 0, 1\."):
+        found = ua.explain(a, b, **QUICK)
+    assert np.isnan([*found.change, *found.noise, found.threshold]).all()
+    assert not found.exceeds_noise.any()
+    assert np.isfinite(found.distance)
+    assert "No change is known." in found.summary
+    assert isinstance(found.plot(), Axes)
+    assert "nan" in str(found)
+
+
 def test_the_summary_names_what_is_found():
     a, b, cause = noise_in_one_feature(0)
     found = ua.explain(ua.Dataset(a, name="mine"), ua.Dataset(b, name="yours"), **QUICK)
@@ -226,6 +329,35 @@ def test_the_summary_names_what_is_found():
     assert str(found).count("\n") == 1 + 6
     alike = ua.explain(a, a[::-1] + 1.0, **QUICK)
     assert "none of the 6 features" in alike.summary
+
+
+def test_the_summary_counts_groups_as_groups():
+    a, b, _ = noise_in_one_feature(0)
+    pair = ua.explain(a, b, feature_groups={"planted": [0, 1], "rest": [2, 3]}, **QUICK)
+    assert "1 of 2 groups changes that" in pair.summary or "2 of 2 groups" in pair.summary
+    one = ua.explain(a, b, feature_groups={"planted": [0, 1]}, **QUICK)
+    assert "Leaving out planted changes that by more than noise. Without" in one.summary
+    none = replace(one, exceeds_noise=np.array([False]))
+    assert "Leaving out planted does not change that by more than noise." in none.summary
+    many = ua.explain(one_factor(0, 62), one_factor(1, 62), **QUICK)
+    n_groups, n_all = len(many.members), len(many.labels)
+    assert f" {n_groups} groups and {n_all - n_groups} features changes" in many.summary
+
+
+@pytest.mark.parametrize("by", ["features", "scale"])
+def test_the_arrays_of_a_result_are_read_only(by):
+    found = ua.explain(CLOUD, CLOUD[::-1], by=by, **QUICK)
+    for name in (
+        ("change", "noise", "exceeds_noise") if by == "features" else ("spectra", "errors")
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(found, name)[0] = 1.0
+
+
+@pytest.mark.parametrize("labels", ["auto", [np.arange(100) % 4] * 2])
+def test_groups_of_100_rows_can_be_left_out(labels):
+    found = ua.explain(CLOUD[:100], CLOUD[100:], by="rows", labels=labels, **QUICK)
+    assert 10 <= found.block_size <= 18
 
 
 def test_the_plot_has_a_bar_for_each_feature():
@@ -254,6 +386,29 @@ def test_ctrl_c_keeps_what_is_done(monkeypatch):
     assert not found.is_complete
     assert found.n_blocks == 5
     assert "stopped after 10 blocks" in found.summary
+
+
+@pytest.mark.usefixtures("default_handler")
+@pytest.mark.parametrize("n_more", [3, 20])
+def test_ctrl_c_among_the_columns_of_a_group_keeps_the_groups(monkeypatch, n_more):
+    a, b = one_factor(0, 62), one_factor(1, 62)
+    groups = list(ua.explain(a, b, **QUICK).members)
+    calls, usual = [], features.signatures_without
+
+    def stop_later(task, item):
+        calls.append(item)
+        if len(calls) == 48 + n_more:  # 24 blocks of each dataset
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(0.2)
+        return usual(task, item)
+
+    monkeypatch.setattr(features, "signatures_without", stop_later)
+    with pytest.warns(DataWarning, match=r"Ctrl-C before the columns of '.* more' were left out"):
+        found = ua.explain(a, b, n_jobs=1, **QUICK)
+    assert not found.is_complete
+    assert found.n_blocks == 24
+    assert set(groups) <= set(found.labels)
+    assert len(found.labels) <= 20
 
 
 def test_ctrl_c_before_anything_is_done_stops(monkeypatch):
@@ -295,6 +450,12 @@ CLOUD = np.random.default_rng(0).normal(size=(200, 3))
         ((CLOUD, CLOUD), {"feature_groups": {"x": [0, 1, 2]}}, InputError, r"holds all 3 columns"),
         ((CLOUD, CLOUD), {"feature_groups": {"x": []}}, InputError, r"'x' has no columns"),
         ((CLOUD[:, :1], CLOUD[:, :1]), {}, InputError, r"needs at least two features"),
+        (
+            [ua.Dataset(CLOUD[:, :1], feature_names=[name]) for name in "xy"],
+            {},
+            InputError,
+            r"needs at least two features of a dataset",
+        ),
         ((CLOUD[:90], CLOUD), {}, InputError, r"4 blocks of block_size=30 .* dataset 'a' has 90"),
         ((CLOUD, CLOUD), {"block_size": 5}, InputError, r"block_size=5 must be at least 10"),
         ((CLOUD, CLOUD), {"n_eigenvalues": 99}, InputError, r"n_eigenvalues=99 needs blocks"),

@@ -1,6 +1,7 @@
 """Comparison.explain: by name, with the data given again, prepared as it was."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import unaligned as ua
@@ -58,6 +59,35 @@ def test_preprocessing_subsamples_and_references_are_kept(clouds):
     new = {"new": clouds["long"]}
     against = ua.compare(new, clouds, n_eigenvalues=20)
     assert against.explain("new", "flat", {**new, **clouds}, **QUICK).names == ("new", "flat")
+
+
+def test_components_fitted_to_references_are_left_out(clouds):
+    found = ua.compare(
+        {"long": clouds["long"]},
+        {"flat": clouds["flat"]},
+        fit_on="references",
+        preprocess="pca:2",
+        n_eigenvalues=20,
+    )
+    why = found.explain("long", "flat", clouds, **QUICK)
+    assert sorted(why.labels) == ["component 0", "component 1"]
+
+
+def test_labels_of_all_rows_do_not_fit_a_subsample(clouds):
+    found = ua.compare(clouds, subsample=130, n_eigenvalues=20)
+    labels = [np.arange(160) % 3] * 2
+    with pytest.raises(InputError, match=r"labels: subsample=130 .* Call unaligned\.explain"):
+        found.explain("flat", "round", clouds, by="rows", labels=labels, **QUICK)
+    why = found.explain("flat", "round", clouds, by="rows", labels="auto", **QUICK)
+    assert why.n_samples == (130, 130)
+
+
+def test_columns_with_numbers_as_names_must_be_in_one_order(clouds):
+    tables = {name: pd.DataFrame(x, columns=[7, 8, 9]) for name, x in clouds.items()}
+    tables["round"] = tables["round"][[9, 8, 7]]
+    found = ua.compare(tables, n_eigenvalues=20)
+    with pytest.raises(InputError, match=r"have numbers as names"):
+        found.explain("flat", "round", tables, **QUICK)
 
 
 @pytest.mark.parametrize(

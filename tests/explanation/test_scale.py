@@ -110,6 +110,20 @@ def test_surfaces_of_other_dimension_part():
     assert isinstance(found.plot(), Axes)
 
 
+def test_within_separated_groups_they_part_at_no_length():
+    """Only the thickness of the groups differs, at any distance between them."""
+    rng = np.random.default_rng(1)
+    centres = 30.0 * np.eye(3)[np.arange(400) % 3]
+    a, b = (rng.normal(size=(400, 3)) * (1, 1, thickness) + centres for thickness in (1, 0.2))
+    found = ua.explain(a, b, **QUICK)
+    assert found.parting > 3
+    assert np.isnan(found["length"].values + found["length"].low + found["length"].high).all()
+    assert not found["length"].differs
+    assert "part at eigenvalue " in found.summary
+    assert "within the separated groups, where no length is known" in found.summary
+    assert isinstance(found.plot(), Axes)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_samples_of_one_shape_do_not_part(seed):
     rng = np.random.default_rng(seed)

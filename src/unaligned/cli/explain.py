@@ -77,13 +77,17 @@ def explain(
     ):
         if path is not None:
             require_writable(flag, path, suffixes)
+    if labels is not None and by in ("features", "scale"):
+        raise InputError(
+            f"--labels {labels} belongs to --by rows, and --by is {by}. Leave it out."
+        )
     import unaligned as ua
 
     column = None if labels == "auto" else labels
     datasets, found_labels = reading.load_labelled(files, "--labels", column)
     if len(datasets) != 2:
         raise InputError(
-            f"explain needs two datasets, and {len(datasets)} are given: {', '.join(datasets)}. "
+            f"explain needs two datasets, and gets {len(datasets)}: {', '.join(datasets)}. "
             "Give two files, or one that --group-by splits in two."
         )
     groups = {name: words(text) for name, text in pairs("--feature-group", feature_group).items()}

@@ -208,7 +208,14 @@ class FileOptions:
             raise InputError(f"{option} needs rows that are points, not --kind {self.kind!r}.")
         columns: Any = tuple(filter(None, (self.group_by, column)))
         parts: dict[tuple[str, str | None], list[Dataset]] = {}
-        for dataset in replace(self, group_by=columns).load(files).values():
+        try:
+            loaded = replace(self, group_by=columns).load(files)
+        except FileError as error:  # it names group_by, whichever column is missing
+            text = str(error)
+            if f"the column {column!r}" not in text or column == self.group_by:
+                raise
+            raise FileError(text.replace("group_by", option)) from error
+        for dataset in loaded.values():
             known = dataset.metadata
             whole = None if self.group_by is None else str(known[self.group_by])
             parts.setdefault((joined(known["path"], known.get("key")), whole), []).append(dataset)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import _check
 from .._check import RNGLike
 from ..data.dataset import Dataset
+from ..data.facts import is_counted
+from ..data.values import feature_names_of, is_from
 from ..errors import InputError, InputTypeError
-from ..inference.partition import fitted_once, require_rows
+from ..inference.partition import SMALLEST_BLOCK, fitted_once, require_rows
 from ..inputs import DataLike, as_dataset, data_options, own_name
 from ..metrics.les import LES
 from ..operators.kernel import is_euclidean
 from ..preparation import prepare_additions
 from ..result import Comparison
 from ..spectra.pipeline import SignatureSettings
-from .blocks import Plan, Request
+from .blocks import LEAST_ROWS, Plan, Request
 from .decades import Decade as Decade
 from .decades import contributions as contributions
 from .decades import decades as decades
@@ -53,7 +57,8 @@ def explain(
 
     `by="features"` leaves out columns: from the dataset or datasets that have them. The squared
     distances are updated, not computed again. More than 60 columns are first left out by groups of
-    correlated ones, then those of the group with the largest change one by one.
+    correlated ones, then those of the group with the largest change one by one. Components of
+    `preprocess="pca:3"` are features `"component 0"`, ….
 
     `by="rows"` leaves out groups of rows, from the dataset or datasets that have them. Without a
     group fewer rows are left, so both distances are those of equally many rows: in blocks, other
@@ -64,7 +69,7 @@ def explain(
     at which the spectra part; see `ScaleExplanation`.
 
     O(C n b³) time for C candidates and n blocks of b rows. Ctrl-C returns what the finished
-    blocks give, with a warning.
+    blocks give, or the groups if it comes among the columns of one, with a warning.
 
     Parameters
     ----------
@@ -109,8 +114,11 @@ def explain(
     n_repeats = _check.positive_int("n_repeats", n_repeats)
     seed = _check.root_seed(rng)
     datasets, settings = _prepared(a, b, options)
+    if by == "features" or isinstance(labels, str):
+        _require_same_order((a, b))
     _require_arguments(by, labels, feature_groups, datasets)
-    plan = Plan.of(datasets, block_size, n_repeats, seed)
+    least = LEAST_ROWS if by == "rows" else SMALLEST_BLOCK
+    plan = Plan.of(datasets, block_size, n_repeats, seed, least=least)
     request = Request(datasets, plan, settings, seed, n_jobs, progress)
     if by == "features":
         return explain_features(request, feature_groups)
@@ -142,6 +150,19 @@ def explain_pair(
                 f"data: {name!r} is not what was compared under that name. Give the same data, or "
                 "call unaligned.explain(a, b) on the new."
             )
+    labels = options.get("labels")
+    if options.get("by", "features") == "features" or isinstance(labels, str):
+        _require_same_order(list(given.values()))
+    n_drawn = comparison.preparation.get("subsample")
+    if n_drawn is not None and isinstance(labels, (list, tuple, np.ndarray)):
+        for name, own in zip((first, second), labels, strict=False):
+            if np.shape(own) != (pair[name].n_samples,):
+                raise InputError(
+                    f"labels: subsample={n_drawn} of the comparison drew {pair[name].n_samples} "
+                    f"rows of {name!r}, and its labels have shape {np.shape(own)}. Call "
+                    "unaligned.explain(a, b, by='rows', labels=…) on all rows, or give "
+                    "labels='auto'."
+                )
     kept = ("gamma", "kernel", "bandwidth", "bandwidth_factor", "metric", "n_neighbors", "robust")
     own = {name: comparison.options[name] for name in kept if name in comparison.options}
     return explain(pair[first], pair[second], **{**own, "rng": comparison.seed, **options})
@@ -184,13 +205,51 @@ def _prepared(
     first, second = own_name(a) or "a", own_name(b) or "b"
     first, second = (first, second) if first != second else ("a", "b")
     items = {first: as_dataset(a, first, given), second: as_dataset(b, second, given)}
-    found = [fitted_once(dataset)[0] for dataset in require_rows(items, method, _CALLER)]
+    found = [_named_once(dataset) for dataset in require_rows(items, method, _CALLER)]
     for dataset in found:
         if dataset.kind == "affinity":
             raise InputError(
                 f"{_CALLER} needs points or distances; {dataset.label} is of kind 'affinity'."
             )
     return (found[0], found[1]), settings
+
+
+def _named_once(dataset: Dataset) -> Dataset:
+    """Return the dataset `fitted_once`, with the names of its prepared columns.
+
+    Steps keep the columns but for `pca`, whose components are numbered. Also where `pca` was
+    fitted to references it is applied here, since it changes the number of columns.
+    """
+    found, names = fitted_once(dataset)[0], dataset.feature_names
+    is_reduced = any(step.startswith("pca:") for step in dataset.preprocess)
+    if found is dataset and not is_reduced:
+        return dataset
+    if found is dataset:
+        values = dataset.prepared_source() if dataset.is_lazy else dataset.prepared()
+        found = Dataset(values, name=dataset.name)
+    if is_reduced:
+        names = tuple(f"component {i}" for i in range(found.n_features))
+    return Dataset(found.values, name=found.name, feature_names=names)
+
+
+def _require_same_order(pair: Sequence[Any]) -> None:
+    """Raise for two tables whose columns have numbers as names, and not the same in one order.
+
+    Such columns count as unnamed, and would be matched by position. Numbers counted from 0 are
+    no names, unless the other table has the same.
+    """
+    if not all(is_from(data, "pandas") and data.ndim == 2 for data in pair):
+        return
+    if any(feature_names_of(data) for data in pair):
+        return
+    first, second = ([str(name) for name in data.columns] for data in pair)
+    unnamed = set(first) != set(second) and (is_counted(first) or is_counted(second))
+    if len(first) == len(second) and first != second and not unnamed:
+        raise InputError(
+            f"The columns of a, {', '.join(first[:3])}, …, and of b, {', '.join(second[:3])}, …, "
+            "have numbers as names, which are not the same in one order. Give both the same "
+            "columns, as b[a.columns] does, or arrays, whose columns are matched by position."
+        )
 
 
 def _require_arguments(

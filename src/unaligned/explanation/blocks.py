@@ -63,15 +63,16 @@ class Plan:
         *,
         pools: tuple[IndexArray, IndexArray] | None = None,
         n_left: int | None = None,
+        least: int = SMALLEST_BLOCK,
     ) -> Plan:
         """Return blocks of 1000 rows per repetition, in as many partitions as that takes.
 
         Both datasets have equally many blocks; a larger one is sampled. `pools` are the rows
-        that may be used, all by default, and `n_left` how many of them a deck may use.
+        that may be used, all by default, and `n_left` how many of them a deck may use. Blocks
+        have `least` rows unless their size is given.
         """
         smallest = min(datasets, key=lambda dataset: dataset.n_samples)
         n_used = n_left or smallest.n_samples
-        least = SMALLEST_BLOCK if n_left is None else LEAST_ROWS
         # Beyond 250 rows blocks take longer and rank causes no better.
         size = min(max(n_used // FEWEST_BLOCKS, least), 250)
         if block_size is not None:
@@ -161,12 +162,17 @@ class Request:
         return k or max(size // SHARE, 3)
 
     def run(
-        self, function: Any, task: Any, rows: tuple[IndexArray, IndexArray] | None = None
+        self,
+        function: Any,
+        task: Any,
+        rows: tuple[IndexArray, IndexArray] | None = None,
+        *,
+        keep: bool = True,
     ) -> list[Any]:
         """Return `function(task, (side, rows))` of all blocks, those of both datasets by turns.
 
         `rows` has one entry per block, those of the plan by default. Ctrl-C keeps what is done,
-        if that is four blocks of each dataset, with a warning.
+        if that is four blocks of each dataset, with a warning; without `keep` it raises.
         """
         both = zip(*(rows or self.plan.rows), strict=True)
         items = [(side, own) for pair in both for side, own in enumerate(pair)]
@@ -176,7 +182,7 @@ class Request:
             with resolve_engine(None, jobs, self.progress) as at, limited_blas(1):
                 _collect(at, function, items, task, done)
         except KeyboardInterrupt:
-            if len(done) < 2 * FEWEST_BLOCKS:
+            if not keep or len(done) < 2 * FEWEST_BLOCKS:
                 raise
             warn(
                 f"Stopped by Ctrl-C after {len(done)} of {len(items)} blocks; the result is that "

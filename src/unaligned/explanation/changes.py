@@ -87,20 +87,24 @@ def changes_of(decks: Sequence[FloatArray], rng: np.random.Generator) -> Changes
     ----------
     decks
         Signatures of the blocks of each partition, (1 + C, 2, n, K): with everything, then
-        without each candidate. Candidates with NaN have no change.
+        without each candidate. Candidates with NaN have no change; if all have, the threshold is
+        NaN.
     """
     known = ~np.isnan(sum(deck.sum(axis=(1, 2, 3)) for deck in decks))
     shifts = Shifts.of([deck[known] for deck in decks])
     mean = shifts.values.mean(axis=0)
     squares, correction, share = _corrections(shifts, mean)
     corrected = squares - (1.0 - share) * correction
-    change = _change(squares[0], corrected)
-    noise = np.maximum(_noise(shifts, mean), _TINY)
-    threshold = _threshold(shifts, mean, max(1.0 - share, _LEAST), rng)
+    distance, threshold = float(root(corrected[0])), np.nan
     found = [np.full(known.size - 1, fill) for fill in (np.nan, np.nan, False)]
-    for place, own in zip(found, (change, noise, np.abs(change) > threshold * noise), strict=True):
-        place[known[1:]] = own
-    return Changes(float(root(corrected[0])), found[0], found[1], found[2], threshold)
+    if len(mean) > 1:
+        change = _change(squares[0], corrected)
+        noise = np.maximum(_noise(shifts, mean), _TINY)
+        threshold = _threshold(shifts, mean, max(1.0 - share, _LEAST), rng)
+        own = change, noise, np.abs(change) > threshold * noise
+        for place, values in zip(found, own, strict=True):
+            place[known[1:]] = values
+    return Changes(distance, found[0], found[1], found[2], threshold)
 
 
 def _change(plain: FloatArray, corrected: FloatArray) -> FloatArray:
@@ -117,7 +121,7 @@ def _corrections(shifts: Shifts, mean: FloatArray) -> tuple[FloatArray, FloatArr
     """
     squares, between = (mean**2).sum(axis=1), shifts.values.var(axis=0).sum(axis=1)
     correction = (shifts.residuals**2).sum(axis=(1, 2))
-    weights = np.r_[len(mean) - 1.0, np.ones(len(mean) - 1)]
+    weights = np.r_[max(len(mean) - 1.0, 1.0), np.ones(len(mean) - 1)]
     total = float(weights @ correction)
     share = float(np.clip(weights @ between / total, 0.0, 1.0)) if total else 0.0
     return squares, correction, share

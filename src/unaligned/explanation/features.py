@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..engine import check_stop
-from ..errors import DegenerateDataError, InputError, InputTypeError, about
+from ..errors import DataWarning, DegenerateDataError, InputError, InputTypeError, about, warn
 from ..metrics.base import CANCELLED, squared_distances
 from .blocks import Block, Request, dense_rows, log_spectrum, read_block
 from .result import Explanation, measure
@@ -55,11 +56,7 @@ def candidates_of(
     """Return one candidate per feature, or per given group of features."""
     if groups is None:
         names = dict.fromkeys([*labels[0], *labels[1]])
-        if len(names) < 2:
-            raise InputError(
-                "by='features' needs at least two features; without the only one nothing is left."
-            )
-        return [_candidate(name, [name], labels) for name in names]
+        return _possible([_candidate(name, [name], labels) for name in names], labels)
     if not isinstance(groups, Mapping) or not groups:
         raise InputTypeError(
             "feature_groups must be a dict of a name -> its columns, such as {'size': ['height', "
@@ -73,6 +70,12 @@ def candidates_of(
         if not texts:
             raise InputError(f"feature_groups: the group {name!r} has no columns. Leave it out.")
         found.append(_candidate(str(name), texts, labels))
+        n_all = _emptied(found[-1], labels)
+        if n_all:
+            raise InputError(
+                f"feature_groups: the group {name!r} holds all {n_all} columns of a dataset; "
+                "without it nothing is left. Make the group smaller."
+            )
     repeated = [c.name for i, c in enumerate(found) if c.name in {d.name for d in found[:i]}]
     if repeated:
         raise InputError(f"feature_groups: the name {repeated[0]!r} occurs twice.")
@@ -99,14 +102,31 @@ def _member(group: Any, member: Any, labels: Sequence[Sequence[str]]) -> str:
 def _candidate(name: str, members: Iterable[str], labels: Sequence[Sequence[str]]) -> Candidate:
     wanted = set(members)
     first, second = (np.flatnonzero([label in wanted for label in side]) for side in labels)
-    for columns, side in ((first, labels[0]), (second, labels[1])):
-        if columns.size == len(side):
-            raise InputError(
-                f"feature_groups: the group {name!r} holds all {len(side)} columns of a dataset; "
-                "without it nothing is left. Make the group smaller."
-            )
     members = dict.fromkeys(n for side in labels for n in side if n in wanted)
     return Candidate(name, (first, second), tuple(members))
+
+
+def _emptied(candidate: Candidate, labels: Sequence[Sequence[str]]) -> int:
+    """Return the width of a dataset that has no column left without the candidate, else 0."""
+    pairs = zip(candidate.columns, labels, strict=True)
+    return next((len(side) for columns, side in pairs if columns.size == len(side)), 0)
+
+
+def _possible(candidates: Sequence[Candidate], labels: Sequence[Sequence[str]]) -> list[Candidate]:
+    """Return the candidates that leave columns of both datasets; warn about the others."""
+    dropped = [candidate.name for candidate in candidates if _emptied(candidate, labels)]
+    if len(dropped) == len(candidates):
+        raise InputError(
+            "by='features' needs at least two features of a dataset; without the only one nothing "
+            "is left. Use by='rows' or by='scale'."
+        )
+    if dropped:
+        warn(
+            "Not left out, because a dataset has no other column: "
+            f"{', '.join(map(repr, dropped))}.",
+            DataWarning,
+        )
+    return [candidate for candidate in candidates if candidate.name not in dropped]
 
 
 def correlated_groups(
@@ -118,9 +138,10 @@ def correlated_groups(
 ) -> list[list[str]]:
     """Return the features in groups of correlated ones, at most `n_groups` of them.
 
-    Average linkage of 1 - |correlation|, cut at 0.5 or where `n_groups` are left, over both
-    datasets where they have the same features, else for each by itself. Correlations are those
-    of 2000 rows (± 0.02). O(d²) memory, 200 MB for 5000 features, the most.
+    Average linkage of 1 - |correlation|, cut at 0.5, or where `n_groups` are left if that gives
+    more or only one, over both datasets where they have the same features, else for each by
+    itself. A group of all features of a dataset is halved. Correlations are those of 2000 rows
+    (± 0.02). O(d²) memory, 200 MB for 5000 features, the most.
     """
     shared = list(labels[0]) == list(labels[1])
     found: list[list[str]] = []
@@ -142,9 +163,21 @@ def correlated_groups(
         for group in _linked(correlation, n_groups // len(sides)):
             fresh = [n for n in dict.fromkeys(names[i] for i in group) if n not in known]
             known.update(fresh)
-            if fresh:
-                found.append(fresh)
-    return found
+            found.append(fresh)
+    for side in labels:
+        own = list(dict.fromkeys(side))
+        half = set(own[: max(1, len(own) // 2)])
+        found = [
+            part
+            for group in found
+            for part in (_split(group, half) if set(own) <= set(group) else [group])
+        ]
+    return list(filter(None, found))
+
+
+def _split(group: Sequence[str], chosen: set[str]) -> list[list[str]]:
+    """Return the chosen members of a group, and the others."""
+    return [[n for n in group if n in chosen], [n for n in group if n not in chosen]]
 
 
 def _correlation(values: FloatArray) -> FloatArray:
@@ -158,11 +191,13 @@ def _correlation(values: FloatArray) -> FloatArray:
 def _linked(correlation: FloatArray, n_groups: int) -> list[IndexArray]:
     from scipy.cluster.hierarchy import fcluster, linkage
 
+    if len(correlation) == 1:
+        return [np.arange(1)]
     apart = np.clip(1.0 - correlation, 0.0, 1.0)
     np.fill_diagonal(apart, 0.0)
     tree = linkage(squareform(0.5 * (apart + apart.T), checks=False), "average")
     labels = fcluster(tree, 0.5, "distance")
-    if labels.max() > n_groups:
+    if labels.max() == 1 or labels.max() > n_groups:
         labels = fcluster(tree, n_groups, "maxclust")
     return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
@@ -175,21 +210,35 @@ def explain_features(request: Request, groups: Mapping[Any, Any] | None) -> Expl
     if is_many:
         rng = np.random.default_rng(request.seed)
         found = correlated_groups(request.datasets, labels, rng)
-        groups = {_group_name(members): members for members in found}
-    candidates = candidates_of(labels, groups)
+        candidates = _possible(
+            [_candidate(_group_name(own), own, labels) for own in found], labels
+        )
+    else:
+        candidates = candidates_of(labels, groups)
     done = request.run(signatures_without, (request, candidates))
-    if is_many:
-        largest = measure(request, "features", [c.name for c in candidates], done).labels
-        several = {c.name: c.members for c in candidates if len(c.members) > 1}
-        inner = next((several[name] for name in largest if name in several), ())
-        more = [_candidate(name, [name], labels) for name in inner]
-        if more and len(done) == 2 * len(request.plan.rows[0]):
-            parts = request.run(signatures_without, (request, more))
-            candidates = [*candidates, *more]
-            done = [np.r_[a, b[1:]] for a, b in zip(done, parts, strict=False)]
-    members = {
-        c.name: c.members for c in candidates if groups is not None and c.members != (c.name,)
-    }
+    result = _measured(request, candidates, done)
+    several = {c.name: c.members for c in candidates if len(c.members) > 1}
+    largest = next((name for name in result.labels if name in several), None)
+    if not is_many or largest is None or not result.is_complete:
+        return result
+    more = [_candidate(name, [name], labels) for name in several[largest]]
+    try:
+        parts = request.run(signatures_without, (request, more), keep=False)
+    except KeyboardInterrupt:
+        warn(
+            f"Stopped by Ctrl-C before the columns of {largest!r} were left out one by one; the "
+            "result is that of the groups.",
+            DataWarning,
+        )
+        return replace(result, is_complete=False)
+    both = [np.r_[a, b[1:]] for a, b in zip(done, parts, strict=True)]
+    return _measured(request, [*candidates, *more], both)
+
+
+def _measured(
+    request: Request, candidates: Sequence[Candidate], done: Sequence[FloatArray]
+) -> Explanation:
+    members = {c.name: c.members for c in candidates if c.members != (c.name,)}
     return measure(request, "features", [c.name for c in candidates], done, members)
 
 

@@ -47,7 +47,7 @@ class ScaleExplanation:
         components and the next), `effective rank` (the exponential of the entropy of the
         eigenvalues), `dimension` (intrinsic, at the scale of the nearest neighbours) and `length`
         (the wavelength at and below which the spectra part, in the units of each dataset; NaN
-        where they do not), each with intervals.
+        where they do not, or part within separated groups), each with intervals.
     parting
         The number of the eigenvalue, from 1, at which the spectra part; None where they do not.
     decades
@@ -73,6 +73,12 @@ class ScaleExplanation:
     n_blocks: int
     is_complete: bool = True
     by: str = "scale"
+
+    def __post_init__(self) -> None:
+        for name in ("spectra", "errors"):
+            values = getattr(self, name).view()
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
 
     def __getitem__(self, name: str) -> Quantity:
         """Return a quantity by its name."""
@@ -164,9 +170,12 @@ def _parting_words(found: ScaleExplanation) -> str:
     if found.parting is None:
         return "Their spectra do not part by more than noise"
     most = max(found.decades, key=lambda decade: decade.share)
-    lengths = " and ".join(f"{value:.3g}" for value in found["length"].values)
+    lengths = [f"{value:.3g}" for value in found["length"].values]
+    where = f"lengths of {' and '.join(lengths)} (each in its own units), and below"
+    if "nan" in lengths:
+        where = "within the separated groups, where no length is known"
     return (
-        f"The spectra part at eigenvalue {found.parting}, lengths of {lengths} (each in its own "
-        f"units), and below; eigenvalues of 1e{most.exponent - 1} to 1e{most.exponent} make "
-        f"{100 * most.share:.0f} % of the squared distance"
+        f"The spectra part at eigenvalue {found.parting}, {where}; eigenvalues of "
+        f"1e{most.exponent - 1} to 1e{most.exponent} make {100 * most.share:.0f} % "
+        "of the squared distance"
     )

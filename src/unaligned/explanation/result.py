@@ -43,14 +43,14 @@ class Explanation:
     change
         The distance without it minus the distance with it: negative where it makes the datasets
         differ, positive where they are alike in it. For rows both distances are those of equally
-        many rows.
+        many rows. NaN where a block has nothing, or mostly duplicates, left without it.
     noise
         The standard error of `change`.
     exceeds_noise
         Whether the change is beyond what the largest of all changes reaches by noise alone, in
         95 % of cases.
     threshold
-        The multiple of `noise` that is meant by that.
+        The multiple of `noise` that is meant by that; NaN where no change is known.
     members
         The columns of each label that stands for several.
     block_size, n_blocks, n_eigenvalues, gamma
@@ -75,6 +75,12 @@ class Explanation:
     gamma: float = 0.0
     is_complete: bool = True
 
+    def __post_init__(self) -> None:
+        for name in _COLUMNS:
+            values = getattr(self, name).view()
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
     def to_frame(self) -> pd.DataFrame:
         """Return `change`, `noise` and `exceeds_noise` indexed by `labels`."""
         required("pandas", "pandas", "A DataFrame")
@@ -86,22 +92,25 @@ class Explanation:
     @property
     def summary(self) -> str:
         """The result in words."""
-        noun = _NOUNS[self.by]
         start = opening(self)
         marked = np.flatnonzero(self.exceeds_noise)
-        n_all = counted(len(self.labels), noun)
-        if not marked.size:
-            return f"{start}. Leaving out none of the {n_all} changes that by more than noise."
+        if np.isnan(self.change).all():
+            return f"{start}. No change is known."
+        n_groups = len(self.members) if self.by == "features" else len(self.labels)
+        counts = {"group": n_groups, "feature": len(self.labels) - n_groups}
+        n_all = " and ".join(counted(n, noun) for noun, n in counts.items() if n)
+        if len(self.labels) == 1:
+            which = f"{self.labels[0]} {'changes' if marked.size else 'does not change'}"
+        else:
+            which = f"{f'{marked.size} of' if marked.size else 'none of the'} {n_all} changes"
+        start = f"{start}. Leaving out {which} that by more than noise."
         lower, higher = ([i for i in marked if sign * self.change[i] > 0] for sign in (-1, 1))
         effects = [
             f" Without {self._listed(found)} it is {word}."
             for word, found in (("smaller", lower), ("larger", higher))
             if found
         ]
-        return (
-            f"{start}. Leaving out {marked.size} of {n_all} changes that by more than noise."
-            f"{''.join(effects)}"
-        )
+        return f"{start}{''.join(effects)}"
 
     def _listed(self, places: list[Any]) -> str:
         return listed(

@@ -12,7 +12,15 @@ import numpy.typing as npt
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..engine import check_stop
-from ..errors import DataWarning, InputError, InputTypeError, about, counted, warn
+from ..errors import (
+    DataWarning,
+    DegenerateDataError,
+    InputError,
+    InputTypeError,
+    about,
+    counted,
+    warn,
+)
 from ..inference.partition import row_labels
 from .blocks import (
     FEWEST_BLOCKS,
@@ -61,7 +69,6 @@ def _clusters(request: Request) -> tuple[Labels, Labels]:
         raise InputError("labels='auto' clusters points; give labels for a matrix of distances.")
     used = [np.unique(rows) for rows in request.plan.rows]
     values = [dense_rows(d, rows) for d, rows in zip(datasets, used, strict=True)]
-    found = [np.zeros(d.n_samples, dtype="<U64") for d in datasets]
     # 50 rows per cluster at least, so that blocks hold several rows of each.
     n_clusters = max(2, min(8, min(map(len, values)) // 50))
 
@@ -73,11 +80,14 @@ def _clusters(request: Request) -> tuple[Labels, Labels]:
     if columns[0] == columns[1]:
         together = cluster(np.concatenate(values))
         sides = [together[: len(used[0])], together[len(used[0]) :]]
-        names = ["cluster {}", "cluster {}"]
+        heads = ["", ""]
     else:
-        sides, names = [cluster(v) for v in values], [f"{d.name}: cluster {{}}" for d in datasets]
-    for own, rows, side, name in zip(found, used, sides, names, strict=True):
-        own[rows] = [name.format(label) for label in side]
+        sides, heads = [cluster(v) for v in values], [f"{d.name}: " for d in datasets]
+    found = []
+    for dataset, rows, side, head in zip(datasets, used, sides, heads, strict=True):
+        texts = np.array([f"{head}cluster {label}" for label in side])
+        found.append(np.zeros(dataset.n_samples, dtype=texts.dtype))
+        found[-1][rows] = texts
     return found[0], found[1]
 
 
@@ -145,6 +155,7 @@ def explain_rows(
         request.seed,
         pools=pools,
         n_left=min(groups.values()),
+        least=LEAST_ROWS,
     )
     request = replace(request, plan=plan)
     both = [
@@ -176,6 +187,7 @@ def signatures_without(task: Task, item: tuple[int, IndexArray]) -> FloatArray:
 
     `item` has the rows of the block and those that stand in for them, (2, size). Without a group
     other rows are in its place: submatrices of one matrix of squared distances, equally large.
+    NaN where the rest has no geometry.
     """
     (request, labels, groups), (side, rows) = task, item
     chosen, inverse = np.unique(rows, return_inverse=True)
@@ -189,7 +201,12 @@ def signatures_without(task: Task, item: tuple[int, IndexArray]) -> FloatArray:
 
     with about(request.datasets[side].label):
         found = [describe(places)]
-        for name in groups:
-            is_out = own == name
-            found.append(describe(np.where(is_out, others, places)) if is_out.any() else found[0])
+    for name in groups:
+        is_out, rest = own == name, found[0]
+        if is_out.any():
+            try:
+                rest = describe(np.where(is_out, others, places))
+            except DegenerateDataError:
+                rest = np.full_like(rest, np.nan)
+        found.append(rest)
     return np.array(found)

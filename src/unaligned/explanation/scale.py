@@ -42,7 +42,8 @@ def explain_scale(request: Request) -> ScaleExplanation:
     n_rows = min(3000, *(dataset.n_samples for dataset in request.datasets))  # 72 MB
     dimensions = [dimension(dataset, n_rows, request.seed) for dataset in request.datasets]
     quantities.append(_quantity("dimension", dimensions))
-    parting, length = _parting(sides, decks)
+    n_groups = max(round(value) for value in quantities[0].values)
+    parting, length = _parting(sides, decks, n_groups)
     means = np.array([each.value for each in spectra])
     first, second = request.datasets
     return ScaleExplanation(
@@ -110,13 +111,15 @@ def _distance(spectra: Sequence[Estimate]) -> float:
 
 
 def _parting(
-    sides: tuple[list[BlockScales], list[BlockScales]], decks: Sequence[slice]
+    sides: tuple[list[BlockScales], list[BlockScales]], decks: Sequence[slice], n_groups: int
 ) -> tuple[int | None, Quantity]:
     r"""Return the number of the eigenvalue at which spectra part, from 1, and its length.
 
     A wave of length ℓ has the eigenvalue :math:`\exp(-(\pi\sigma/\ell)^2)` of a Gaussian kernel,
     so :math:`\ell = \pi\sigma / \sqrt{-\log\lambda}`. The interval is that of σ and of the
-    numbers found with one block of both left out.
+    numbers found with one block of both left out. That holds within one domain: where either
+    dataset has more components and the spectra part beyond their number, `n_groups`, the
+    length is NaN.
     """
 
     def first_of(kept: Sequence[int], own: Sequence[slice]) -> tuple[int | None, list[float]]:
@@ -126,6 +129,8 @@ def _parting(
         if not apart.size:
             return None, [np.nan, np.nan]
         at = int(apart[0])
+        if 1 < n_groups <= at:
+            return at + 1, [np.nan, np.nan]
         log_value = min(0.5 * (found[0].value[at] + found[1].value[at]), -1e-12)
         sigmas = [np.mean([side[i].sigma for i in kept]) for side in sides]
         return at + 1, [float(np.pi * sigma / np.sqrt(-log_value)) for sigma in sigmas]
@@ -138,10 +143,11 @@ def _parting(
         for left in range(deck.stop)
     ]
     every = np.array([lengths, *others])
-    every = every[~np.isnan(every[:, 0])] if parting is not None else every[:1]
+    every = every[:1] if np.isnan(lengths[0]) else every[~np.isnan(every[:, 0])]
     (low, other_low), (high, other_high) = every.min(axis=0), every.max(axis=0)
     ends = (float(low), float(other_low)), (float(high), float(other_high))
-    return parting, Quantity("length", (lengths[0], lengths[1]), *ends, parting is not None)
+    is_known = not np.isnan(lengths[0])
+    return parting, Quantity("length", (lengths[0], lengths[1]), *ends, is_known)
 
 
 def block_scales(request: Request, item: tuple[int, IndexArray]) -> BlockScales:
