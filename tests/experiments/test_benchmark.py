@@ -42,6 +42,12 @@ def test_retrieval_is_one_for_the_first_rank_and_zero_for_the_last():
     assert scores.retrieval(far, items) == 0
 
 
+def test_equal_distances_score_as_chance():
+    items = Collection(blank(6), labels="abcabc", groups="111222")
+    assert scores.retrieval(np.ones((6, 6)), items) == pytest.approx(0.5)
+    assert scores.nearest(np.ones((6, 6)), items) == pytest.approx(1 / 3)
+
+
 def test_orders_and_rankings():
     rng = np.random.default_rng(0)
     times = np.arange(6.0)
@@ -65,7 +71,9 @@ def test_rows_are_drawn_equal_unequal_or_paired():
     sizes = lambda found: [len(rows) for rows in found.datasets.values()]  # noqa: E731
     rng = np.random.default_rng(0)
     assert sizes(items.drawn(30, rng, unequal=False, paired=False)) == [30] * 4
-    assert sizes(items.drawn(30, rng, unequal=True, paired=False)) == [30, 20, 10, 30]
+    drawn = {tuple(sizes(items.drawn(30, rng, unequal=True, paired=False))) for _ in range(20)}
+    assert {tuple(sorted(some)) for some in drawn} == {(10, 20, 30, 30)}
+    assert len(drawn) > 1  # in another order each time: a size must not tell the label
     paired = list(items.drawn(30, rng, unequal=False, paired=True).datasets.values())
     assert all(np.array_equal(paired[0], rows) for rows in paired)
     assert len(np.unique(paired[0])) == 30
@@ -156,6 +164,11 @@ def test_a_call_in_a_process_of_its_own():
     assert process.run_limited(os._exit, (3,), 20.0).status == "ended"
 
 
+def test_what_a_call_prints_is_not_the_result(capfd):
+    assert process.run_limited(print, ("noise",), 20.0).status == "ok"
+    assert "noise" not in capfd.readouterr().out
+
+
 def test_a_call_is_ended_by_its_limit():
     found = process.run_limited(spin, (60.0,), 0.1)
     assert (found.status, found.detail) == ("over limit", "more than 0.1 s")
@@ -181,6 +194,14 @@ def here(monkeypatch):
 
 def some(*names):
     return [replace(load_jobs()[name], n_quick=24) for name in names]
+
+
+def test_results_without_a_score_say_why(tmp_path):
+    status = {"status": "failed", "detail": "RuntimeError: boom", "limit": 10.0}
+    cells = [runner.Cell("tori", sizes, "own:f", 0, **status) for sizes in runner.SIZES]
+    written, _ = summary.write(cells, some("tori"), tmp_path, "unaligned benchmark")
+    assert all(path.exists() for path in written[:-1])
+    assert "- `own:f`: RuntimeError: boom (2 cells)" in (tmp_path / "RESULTS.md").read_text()
 
 
 def test_cells_have_scores_or_reasons(tmp_path, here):

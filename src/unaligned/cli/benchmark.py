@@ -36,7 +36,11 @@ def benchmark(
     only: Annotated[str | None, option("Only these methods: `les,imd`.")] = None,
     distance: Annotated[
         list[str] | None,
-        option("A distance of your own. May be repeated.", metavar="MODULE:NAME"),
+        option(
+            "A distance of your own. May be repeated. Finished cells are kept: give another --out "
+            "after you changed it.",
+            metavar="MODULE:NAME",
+        ),
     ] = None,
     job_module: Annotated[
         list[str] | None,
@@ -101,6 +105,8 @@ def benchmark(
         print_table(f"Scores (1 is best), {sizes} sizes", rows)
     for status, number in means["status"].value_counts().items():
         print_message(f"{number} cells: {status}.")
+    for line in summary.failures(cells):
+        print_message(f"failed: {line}.")
     typer.echo("Written:")
     for path in files:
         typer.echo(f"  {path}")

@@ -77,12 +77,16 @@ class Collection:
     def drawn(
         self, n_rows: int, rng: np.random.Generator, *, unequal: bool, paired: bool
     ) -> Collection:
-        """Return the collection with random rows: n of each, or n, 2n/3 and n/3 in turn."""
-        found = {}
+        """Return the collection with random rows: n of each, or n, 2n/3 and n/3 at random.
+
+        In turn, a size would tell the label: entries come in the order of their labels.
+        """
+        found, sizes = {}, np.full(len(self.datasets), n_rows)
+        if unequal:
+            shares = np.resize((1.0, 2 / 3, 1 / 3), sizes.size)
+            sizes = np.round(n_rows * rng.permutation(shares)).astype(int)
         order = rng.permutation(min(map(len, self.datasets.values()))) if paired else None
-        shares = (1.0, 2 / 3, 1 / 3) if unequal else (1.0,)
-        for i, (name, points) in enumerate(self.datasets.items()):
-            n = round(n_rows * shares[i % len(shares)])
+        for n, (name, points) in zip(sizes, self.datasets.items(), strict=True):
             rows = rng.permutation(len(points)) if order is None else order
             found[name] = points[rows[:n]]
         return Collection(found, self.labels, self.groups, self.values)

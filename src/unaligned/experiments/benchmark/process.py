@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +81,7 @@ def _call(
     from threadpoolctl import threadpool_limits
 
     sys.path[:] = path
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a distance prints is not the result
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     warnings.simplefilter("ignore")
     _limit_time(limit)
@@ -91,7 +94,8 @@ def _call(
     except Exception as error:
         text = str(error) or traceback.format_exc(limit=1)
         outcome = Outcome(type(error).__name__, None, text)
-    sender.send(outcome)
+    with suppress(OSError):  # the parent has ended
+        sender.send(outcome)
     sender.close()
 
 

@@ -15,23 +15,30 @@ if TYPE_CHECKING:
 
 
 def nearest(distances: FloatArray, items: Collection) -> float:
-    """Return the share of datasets whose nearest one of another group has their label."""
+    """Return the share of datasets whose nearest one of another group has their label.
+
+    Of several that are equally near, the share that has it.
+    """
     foreign = items.groups[:, None] != items.groups
     masked = np.where(foreign, distances, np.inf)
-    return float(np.mean(items.labels[masked.argmin(axis=1)] == items.labels))
+    is_nearest = masked == masked.min(axis=1, keepdims=True)
+    is_right = items.labels[:, None] == items.labels
+    return float(np.mean((is_nearest & is_right).sum(axis=1) / is_nearest.sum(axis=1)))
 
 
 def retrieval(distances: FloatArray, items: Collection) -> float:
     """Return how high the dataset of the same label ranks among those of other groups.
 
-    The mean of 1 - (r - 1)/(m - 1), with r the rank of the right one among m.
+    The mean of 1 - (r - 1)/(m - 1), with r the rank of the right one among m, the mean of ranks
+    where others are as near.
     """
     found = []
     for i, row in enumerate(distances):
         others = np.flatnonzero(items.groups != items.groups[i])
-        right = others[items.labels[others] == items.labels[i]]
-        rank = 1 + int((row[others] < row[right].min()).sum())
-        found.append(1.0 - (rank - 1) / (others.size - 1))
+        is_right = items.labels[others] == items.labels[i]
+        best, wrong = row[others[is_right]].min(), row[others[~is_right]]
+        before = (wrong < best).sum() + 0.5 * (wrong == best).sum()
+        found.append(1.0 - float(before) / (others.size - 1))
     return float(np.mean(found))
 
 

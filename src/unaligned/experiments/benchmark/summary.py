@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -93,7 +94,8 @@ def draw(summary: pd.DataFrame, jobs: Sequence[Job]) -> Figure:
                 zorder=4 if row.method == "les" else 3,
             )
         ax.set_xscale("log")
-        ax.set_xlim(0.5 * done["seconds"].min(), 2.0 * done["seconds"].max())  # of all jobs
+        if not done.empty:
+            ax.set_xlim(0.5 * done["seconds"].min(), 2.0 * done["seconds"].max())  # of all jobs
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(f"{job.name}: {TITLES[job.score]}", fontsize=9)
         ax.set_ylim(min(-0.05, ax.get_ylim()[0]), 1.05)
@@ -183,15 +185,25 @@ def _paragraphs(
             for name, row in zip(wide.index, wide.to_numpy(), strict=True)
         ]
         paragraphs += [f"Scores, {sizes} sizes:", markdown_table(columns, body)]
+    failed = failures(cells)
+    if failed:
+        paragraphs += ["Failed cells:", "\n".join(f"- {line}" for line in failed)]
     paragraphs += ["CPU time and peak memory, equal sizes:", _costs(summary)]
     return [*paragraphs, "![Score against CPU time](benchmark.png)"]
+
+
+def failures(cells: Sequence[Cell]) -> list[str]:
+    """Return a line per method and reason: what failed, why, and on how many cells."""
+    reasons = Counter((cell.method, cell.detail) for cell in cells if cell.status == "failed")
+    return [f"`{method}`: {why} ({counted(n, 'cell')})" for (method, why), n in reasons.items()]
 
 
 def _legend(summary: pd.DataFrame) -> str:
     limit = summary["limit"].max()
     return (
         f"`–`: the distance does not apply; `>{limit:g} s`: ended after {limit:g} s of CPU time; "
-        "`no data`, `no package`: what the job or the distance needs is not installed."
+        "`no data`, `no package`: what the job or the distance needs is not installed; `failed`: "
+        "it raised an error, or a score does not exist, as all distances are equal."
     )
 
 
