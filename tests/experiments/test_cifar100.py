@@ -48,12 +48,16 @@ def test_damaged_list_of_classes_raises(folder, text):
         CIFAR100.open()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"RIFF", "truncated", "small"])
+def test_missing_sheet_raises_with_what_to_put_where(folder):
+    (folder / "apple.webp").unlink()
+    with pytest.raises(FileError, match=r"CIFAR-100 is not in .*no apple.webp.*Put a sheet"):
+        CIFAR100.open().load(["apple"])
+
+
+@pytest.mark.parametrize("content", [b"", b"RIFF", "truncated", "small"])
 def test_damaged_sheet_raises_with_its_name(folder, content):
     path = folder / "apple.webp"
-    if content is None:
-        path.unlink()
-    elif content == "truncated":
+    if content == "truncated":
         path.write_bytes(path.read_bytes()[:300])
     elif content == "small":
         Image.new("RGB", (32, 32)).save(path)

@@ -170,6 +170,21 @@ def test_trials_of_other_settings_are_rejected(monkeypatch, tmp_path):
         run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"], seed=5)
 
 
+def test_a_file_without_trials_takes_other_settings(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"], stop_after=0)
+    assert len(lines_in(tmp_path)) == 1
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"], seed=5)
+    assert lines_in(tmp_path)[0]["settings"]["seed"] == 5
+
+
+def test_what_is_no_setting_any_more_is_no_difference(monkeypatch, tmp_path):
+    run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    path = tmp_path / "trials.jsonl"
+    path.write_text(path.read_text().replace('"seed":0', '"seed":0,"n_pairs":3', 1))
+    computed, _ = run_counting(monkeypatch, tmp_path, n_trials=1, only=["les"])
+    assert computed == []
+
+
 @pytest.mark.parametrize(
     "first", ["", "[1]", "null", '"a word"', '{"seed": 0', '{"format":1}', '{"settings":{}}']
 )

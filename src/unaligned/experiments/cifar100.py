@@ -33,11 +33,7 @@ class CIFAR100:
             splits = {r["name"]: {name: r[name] for name in SPLITS} for r in records}
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "classes.json is damaged"
-            raise FileError(
-                f"CIFAR-100 is not in {str(folder)!r} ({reason}). Put a sheet NAME.webp per class "
-                "(30 × 20 tiles of 32 pixels) and classes.json there, or set UNALIGNED_DATA to "
-                "the folder that contains 'cifar100'."
-            ) from error
+            raise _missing(folder, reason) from error
         return cls(folder, splits)
 
     def classes(self, benchmark: str, part: str) -> list[str]:
@@ -55,6 +51,16 @@ class CIFAR100:
             with image.open(path, formats=("WEBP",)) as sheet:
                 pixels = np.asarray(sheet.convert("RGB"))
             tiles = pixels.reshape(30, 32, 20, 32, 3).swapaxes(1, 2)
+        except FileNotFoundError as error:
+            raise _missing(self.folder, f"there is no {path.name}") from error
         except Exception as error:  # Pillow raises many kinds on foreign bytes
             raise FileError(f"Cannot read {str(path)!r}: {first_line(error)}.") from error
         return tiles.reshape(N_IMAGES, 32, 32, 3)
+
+
+def _missing(folder: Path, reason: str | None) -> FileError:
+    return FileError(
+        f"CIFAR-100 is not in {str(folder)!r} ({reason}). Put a sheet NAME.webp per class "
+        "(30 × 20 tiles of 32 pixels) and classes.json there, or set UNALIGNED_DATA to "
+        "the folder that contains 'cifar100'."
+    )

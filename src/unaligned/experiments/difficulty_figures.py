@@ -80,6 +80,7 @@ def planes(experiment: Tasks, *, per_class: int = 60) -> Figure:
             groups = dict.fromkeys(name.partition("/")[0] for name in task.classes)
             words = ", ".join(groups).replace("_", " ")
             panel.set_xlabel(f"{len(task.classes)} characters: {words}")
-    name = LABELS[experiment.benchmarks[0]]
-    figure.suptitle(f"Embeddings of tasks of {name}, {experiment.embedder} (Appendix D)")
+    name = experiment.benchmarks[0]
+    embedder = "conv4" if name == "omniglot" else experiment.embedder
+    figure.suptitle(f"Embeddings of tasks of {LABELS[name]}, {embedder} (Appendix D)")
     return figure

@@ -108,6 +108,8 @@ class Tasks(Experiment):
         for name in ("n_references", "per_class", "transport_per_class", "n_eigenvalues"):
             _check.positive_int(name, getattr(self, name), minimum=2)
         _check.real_number("gamma", self.gamma, minimum=0.0, strict=True)
+        if len(set(self.shots)) < len(self.shots):
+            raise InputError(f"shots={self.shots!r} must name each number once.")
         for shot in self.shots or (0,):
             if _check.positive_int("shots", shot) >= 20:
                 raise InputError(
@@ -117,6 +119,12 @@ class Tasks(Experiment):
         for name in ("per_class", "transport_per_class"):
             if getattr(self, name) > N_IMAGES:
                 raise InputError(f"{name}={getattr(self, name)} must be at most {N_IMAGES}.")
+
+    def settings(self) -> dict[str, Any]:
+        """Return what determines the numbers of a trial; more pairs may be timed later."""
+        settings = super().settings()
+        del settings["timed_pairs"]
+        return settings
 
     @property
     def panels(self) -> tuple[Method, ...]:
@@ -254,7 +262,7 @@ class Tasks(Experiment):
         data, trial = self.benchmark(benchmark), self.trial(benchmark, task.trial)
         known = [data.points(classes, self.per_class) for classes in trial.references]
         new = [data.points(classes, self.per_class) for classes in trial.new[task.value]]
-        options = {**method.options, "n_eigenvalues": len(new[0]) // 30}
+        options = {**method.options, "n_eigenvalues": max(1, len(new[0]) // 30)}
         start = _processor_time()
         found = ua.compare(new, known, inference=True, progress=False, **options).inference
         seconds = (_processor_time() - start) / len(new)

@@ -47,7 +47,7 @@ class TrialFile:
         settings = jsonable(experiment.settings(), allow_nan=True)
         text = _read_text(self.path)
         end = text.rfind("\n") + 1
-        if end == 0:
+        if text.count("\n") < 2:  # no task was finished
             header = {"format": _FORMAT, "release": ua.__version__, "settings": settings}
             write_text(self.path, _line(header))
             return
@@ -147,7 +147,8 @@ def _require_same_settings(path: Path, line: str, settings: dict[str, Any]) -> N
         problem = "trials, but no readable settings in the first line"
     else:
         now = {"format": _FORMAT, **settings}
-        keys = [key for key in {**there, **now} if there.get(key) != now.get(key)]
+        # What earlier releases counted as a setting, and this one does not, is no difference.
+        keys = [key for key in now if there.get(key) != now[key]]
         if not keys:
             return
         changes = [f"{key}: {there.get(key)!r} there, {now.get(key)!r} now" for key in keys]
