@@ -72,10 +72,12 @@ def test_an_example_that_needs_more_has_the_picture_of_its_last_run(example):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_gallery_examples_draw_a_picture(example, monkeypatch):
+def test_gallery_examples_draw_a_picture(example, monkeypatch, request):
     for need in needs_of(example):
         if not (find_spec(need) if need.isidentifier() else (DATA / need).exists()):
             pytest.skip(f"{need} is not here")
+    if "torch" in needs_of(example):
+        request.getfixturevalue("one_torch_thread")
     monkeypatch.chdir(example.parent)
     monkeypatch.setenv("UNALIGNED_DATA", str(DATA))
     monkeypatch.setattr(sys, "argv", [str(example)])

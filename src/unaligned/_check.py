@@ -255,5 +255,5 @@ def _layout(settings: Any) -> tuple[tuple[str, type | None], ...]:
     """Return (name, class) of every field; the class is None unless the field is settings."""
     return tuple(
         (field.name, field.default_factory if is_dataclass(field.default_factory) else None)
-        for field in fields(settings)
+        for field in (fields(settings) if is_dataclass(settings) else ())  # a class without any
     )

@@ -30,6 +30,7 @@ def changed(matrix, index, value):
     ("arguments", "message"),
     [
         ({"kind": "point"}, r"kind='point' is not known. Did you mean 'points'\?"),
+        ({"kind": "adjacency"}, r"kind='adjacency' is not known. Did you mean 'graph'\?"),
         ({"nan_policy": "drop"}, r"nan_policy='drop' is not known.*raise, omit"),
         ({"name": 3}, r"name=3 must be text or None"),
         ({"kind": "spd"}, r"must be square; its shape is \(20, 3\).*kind='points'"),

@@ -32,6 +32,8 @@ from .values import (
 )
 
 KINDS = ("points", "distances", "affinity", "spd", "graph")
+# Names in other libraries, to suggest ours.
+_OTHER_KINDS = {"adjacency": "graph", "precomputed": "distances", "kernel": "affinity"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +117,7 @@ class Dataset:
         )
 
     def _check_options(self) -> None:
-        _check.one_of("kind", self.kind, KINDS)
+        _check.one_of("kind", self.kind, KINDS, _OTHER_KINDS)
         _check.one_of("nan_policy", self.nan_policy, ("raise", "omit"))
         if self.name is not None and not isinstance(self.name, str):
             raise InputError(f"name={self.name!r} must be text or None.")

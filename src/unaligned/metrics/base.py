@@ -63,8 +63,10 @@ class Distance(ABC):
             "reg": "epsilon",
             "random_state": "rng",
             "seed": "rng",
+            "reference": "references",
         }
-        known = {word: ours for word, ours in synonyms.items() if ours in (*names, "rng")}
+        ours = (*names, "rng", "references")  # arguments of `compare` too
+        known = {word: name for word, name in synonyms.items() if name in ours}
         _check.known_options(f"distance {cls.name!r}", options, names, known)
         return _check.from_options(cls, options)
 
