@@ -85,10 +85,29 @@ class TestGeometryScore:
         rows = np.random.default_rng(seed).integers(40, size=9)  # some of them twice
         distances = pairwise(data, data[rows])
         alpha_max = share * distances.max()
-        ours, plain = _holes(distances, alpha_max), plain_bars(distances, alpha_max)
-        assert np.allclose(
-            relative_living_times(ours, alpha_max, 30), plain_living_times(plain, alpha_max, 30)
-        )
+        plain = plain_living_times(plain_bars(distances, alpha_max), alpha_max, 30)
+        ours = relative_living_times(_holes(distances, alpha_max), alpha_max, 30)
+        assert np.allclose(ours, plain)
+
+    @pytest.mark.parametrize("share", [0.01, 0.1, 0.6, 1.0])
+    @pytest.mark.parametrize("n", [12, 40, 300])
+    def test_compiled_complex_equals_that_of_gudhi(self, seed, share, n):
+        pytest.importorskip("numba", reason="the extra numba is not installed")
+        rng = np.random.default_rng(seed)
+        grid = rng.integers(3, size=(n, 3)).astype(float)  # ties and duplicates
+        for data in (cloud(seed, n), grid):
+            distances = pairwise(data, data[rng.integers(n, size=12)])
+            alpha_max = share * distances.max()
+            bars = [_holes(distances, alpha_max, compiled=way) for way in (True, False)]
+            ours, theirs = (each[np.lexsort(each.T)] for each in bars)
+            np.testing.assert_array_equal(ours, theirs)
+
+    def test_compiled_rounds_give_the_same_times(self, seed, monkeypatch):
+        pytest.importorskip("numba", reason="the extra numba is not installed")
+        data, method = ua.Dataset(cloud(seed, 4000)), GeometryScore(n_rounds=50)
+        compiled = method.describe(data, seed)
+        monkeypatch.setattr(geometry_score, "has_numba", lambda: False)
+        assert np.array_equal(compiled, method.describe(data, seed))
 
     def test_same_draws_are_invariant_to_rotation_translation_and_scale(self, seed):
         data = cloud(seed)

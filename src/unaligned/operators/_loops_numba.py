@@ -30,7 +30,7 @@ def _can_be_cached() -> bool:
 
 
 # Fused multiply-add is allowed; reordering is not, as `_exp` rounds by adding a large number.
-_LOOP: dict[str, Any] = {
+LOOP: dict[str, Any] = {
     "nogil": True,
     "cache": _can_be_cached(),
     "error_model": "numpy",
@@ -94,7 +94,7 @@ def _weighted_squares(
             out[j] += weight * ((u * u + v * v) + (w * w + z * z))
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def products_from_points(
     points: FloatArray, transposed: FloatArray, start: int, out: FloatArray
 ) -> None:
@@ -107,7 +107,7 @@ def products_from_points(
         _weighted_squares(points[i], transposed, start, -0.5, out[i])
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def squared_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray
 ) -> None:
@@ -118,7 +118,7 @@ def squared_from_products(
             row[j] = max(norm + column_norms[j] - 2.0 * row[j], 0.0)
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def gaussian_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
 ) -> None:
@@ -130,7 +130,7 @@ def gaussian_from_products(
             row[j] = _exp(-rate * max(squared, 0.0))
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def laplacian_from_products(
     tile: FloatArray, row_norms: FloatArray, column_norms: FloatArray, rate: float
 ) -> None:
@@ -142,7 +142,7 @@ def laplacian_from_products(
             row[j] = _exp(-math.sqrt(rate * max(squared, 0.0)))
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def collect_from_products(
     tile: FloatArray,
     row_norms: FloatArray,
@@ -204,7 +204,7 @@ def _tally(
     return below, half
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def tally_windows(
     points: FloatArray,
     transposed: FloatArray,
@@ -232,7 +232,7 @@ def tally_windows(
     return n_below
 
 
-@njit(**_LOOP)
+@njit(**LOOP)
 def tally_products(
     tile: FloatArray,
     row_norms: FloatArray,

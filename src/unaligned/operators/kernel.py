@@ -49,14 +49,20 @@ def loops_for(n_samples: int | None) -> ModuleType:
 
     if n_samples is not None and n_samples <= 500:
         return _loops_numpy
+    if not has_numba():
+        return _loops_numpy
+    from . import _loops_numba
+
+    return _loops_numba
+
+
+def has_numba() -> bool:
+    """Return whether Numba is installed and compiles; imports it."""
     with contextlib.suppress(ImportError):
         from numba import config
 
-        if not getattr(config, "DISABLE_JIT", False):
-            from . import _loops_numba
-
-            return _loops_numba
-    return _loops_numpy
+        return not getattr(config, "DISABLE_JIT", False)
+    return False
 
 
 def missing_numba(n_samples: int) -> str:

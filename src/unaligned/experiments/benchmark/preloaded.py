@@ -25,6 +25,7 @@ _USED = (
     "threadpoolctl",
     "unaligned.experiments.benchmark.runner",
     "unaligned.inference.collection",
+    "unaligned.metrics._witness_numba",
     "unaligned.operators._loops_numba",
 )
 for _name in _USED:
