@@ -117,8 +117,9 @@ class Sampled(EigenSolver):
         if may_refine and not converged:
             if isinstance(affinity, StreamedAffinity):
                 operator = DiffusionOperator(affinity.in_memory())
-            start, m = run.functions(), run.design.coefficients.shape[1]
-            refined = Krylov(max_columns=5 * m).attempt(
+            # More functions would make the first block wide rather than the answer closer.
+            start = run.functions(2 * n_eigenvalues + spectrum.stats["rows_isolated"])
+            refined = Krylov(max_columns=5 * start.shape[1]).attempt(
                 operator, n_eigenvalues, accuracy, rng, start=start
             )
             stats = {**spectrum.stats, **refined.stats}
@@ -183,13 +184,14 @@ class _Run:
         errors = {f"error_{name}": float(np.linalg.norm(getattr(found, name))) for name in parts}
         return replace(spectrum, stats={**stats, **errors})
 
-    def functions(self) -> FloatArray:
-        """Return the functions of the last round on all rows, (N, m)."""
-        found = np.empty((self.n, self.design.coefficients.shape[1]), order="F")
+    def functions(self, count: int) -> FloatArray:
+        """Return the first functions of the last round on all rows, (N, count)."""
+        design = self.design._replace(coefficients=self.design.coefficients[:, :count])
+        found = np.empty((self.n, design.coefficients.shape[1]), order="F")
         start = 0
         for block in self.passes.blocks():
             places = np.arange(start, start + block.shape[0])
-            found[places], _ = functions_at(self.design, block, places)
+            found[places], _ = functions_at(design, block, places)
             start += block.shape[0]
         self.n_passes += 1
         return found

@@ -33,10 +33,10 @@ class Sizes(NamedTuple):
 
 
 def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LANDMARKS) -> Sizes:
-    """Return the sizes of the first round."""
+    """Return the sizes of the first round, which reaches 0.1 or less on most data tried."""
     n = min(n_samples, max(max_landmarks, n_eigenvalues), max(2000, 10 * n_eigenvalues))
-    m = min(n, 2 * n_eigenvalues)
-    return Sizes(n, m, min(n_samples, max(1000, 5 * m // 2)))
+    m = min(n, 5 * n_eigenvalues // 2)
+    return Sizes(n, m, min(n_samples, max(1000, 7 * m // 2)))
 
 
 def larger_sizes(
@@ -56,9 +56,9 @@ def larger_sizes(
     sizes. At most 1600 functions, and 2²³ sampled rows × functions: 64 MB for each thread and sum.
     """
     theta = np.maximum(found.ritz_values, 1e-300)
-    known = sizes.functions
+    known = min(sizes.functions, theta.size)  # fewer where the landmarks have a low rank
     # The last quarter is biased by noise, so the law is fitted before it.
-    first, last = max(known // 3, 1), min(max(3 * known // 4, 2), theta.size)
+    first, last = max(known // 3, 1), min(max(3 * known // 4, 2), known)
     decay = math.log(theta[first - 1] / theta[last - 1]) / max(math.log(last / first), 1e-9)
     decay = min(max(decay, 0.6), 8.0)
     relative = found.residual / np.maximum(found.values + accuracy.gamma, 1e-300) ** 2
