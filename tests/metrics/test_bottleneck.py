@@ -91,7 +91,9 @@ def test_bars_equal_gudhi_in_double_precision(seed, cls, dimension):
 
 def test_too_many_distinct_distances_raise(monkeypatch):
     monkeypatch.setattr(bottleneck, "_MOST_RANKS", 100)
-    with pytest.raises(InputError, match=r"has 780 different distances .* n_landmarks=5000 or"):
+    with pytest.raises(
+        InputError, match=r"dataset '[ab]': .* has 780 different .* n_landmarks=5000 or"
+    ):
         ua.distance(clouds(0)[0], clouds(0)[0], "bottleneck-h1")
 
 

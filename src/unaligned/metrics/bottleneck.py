@@ -12,7 +12,7 @@ from scipy import sparse
 from .. import _check
 from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
-from ..errors import InputError, required
+from ..errors import InputError, about, required
 from ..spectra.signature import Signature
 from .base import Distance, dense_points, squared_distances
 
@@ -159,7 +159,8 @@ class Bottleneck(Distance):
         # Diagrams of diameters move by at most 2 d_GH ≤ 2 radius (Chazal et al., 2014). Distances
         # by matrix products have a relative error of up to 1e-9.
         error = 2.0 * radius + 1e-9 * float(distances.max())
-        return Diagram(self.diagram(distances), error)
+        with about(dataset.label):
+            return Diagram(self.diagram(distances), error)
 
     @abstractmethod
     def diagram(self, distances: FloatArray) -> FloatArray:
