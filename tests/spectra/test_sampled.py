@@ -182,14 +182,14 @@ def test_leading_vectors_span_the_leading_subspace(seed):
 
 def test_sizes_grow_with_accuracy_and_stay_within_their_limits():
     first = first_sizes(100_000, 200, 6000)
-    assert first == Sizes(2000, 500, 1750)
-    theta = 1.0 / np.arange(1.0, 501.0) ** 2
-    F = np.linalg.qr(np.random.default_rng(0).normal(size=(1100, 500)))[0]
-    noise = 3e-6 * np.random.default_rng(1).normal(size=(1100, 500))
-    weights = np.full(1100, 100_000 / 1100)
+    assert first == Sizes(2000, 400, 1000)
+    theta = 1.0 / np.arange(1.0, 401.0) ** 2
+    F = np.linalg.qr(np.random.default_rng(0).normal(size=(900, 400)))[0]
+    noise = 1e-5 * np.random.default_rng(1).normal(size=(900, 400))
+    weights = np.full(900, 100_000 / 900)
     F /= np.sqrt(weights[0])
     products = F * theta + noise / np.sqrt(100_000)
-    found = estimate(np.eye(500), F, products, weights, np.zeros(1100), 200)
+    found = estimate(np.eye(400), F, products, weights, np.zeros(900), 200)
     work = []
     for tol in (0.1, 0.01, 0.001):
         sizes = larger_sizes(first, found, 100_000, Accuracy(GAMMA, tol), 6000)

@@ -221,10 +221,10 @@ def sampled_pays(n: int, k: int, tol: float, price: float) -> bool:
 
 
 def sampled_price(n: int, k: int) -> float:
-    """Return the operations of two rounds of `sampled`, if the second is as large."""
+    """Return the operations of two rounds of `sampled`; the second takes twice as many."""
     from .sampled.sizes import first_sizes
 
-    return 2.0 * first_sizes(n, k).work(n)
+    return 3.0 * first_sizes(n, k).work(n)
 
 
 def announce(solver: str, n: int, k: int, price: float) -> None:

@@ -33,10 +33,14 @@ class Sizes(NamedTuple):
 
 
 def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LANDMARKS) -> Sizes:
-    """Return the sizes of the first round, which reaches 0.1 or less on most data tried."""
+    """Return the sizes of the first round.
+
+    2.5 rows per function: with more, noise falls below a bias of the regression that the stated
+    error does not have (3.5 rows of 2.5 K functions: 0.92 of swiss rolls covered, N = 8000).
+    """
     n = min(n_samples, max(max_landmarks, n_eigenvalues), max(2000, 10 * n_eigenvalues))
-    m = min(n, 5 * n_eigenvalues // 2)
-    return Sizes(n, m, min(n_samples, max(1000, 7 * m // 2)))
+    m = min(n, 2 * n_eigenvalues)
+    return Sizes(n, m, min(n_samples, max(1000, 5 * m // 2)))
 
 
 def larger_sizes(
