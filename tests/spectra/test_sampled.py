@@ -10,7 +10,7 @@ from scipy.linalg import eigvalsh
 import unaligned as ua
 from row_files import POINTS, h5ad, npy, parquet
 from unaligned import defaults
-from unaligned.errors import AccuracyWarning, InputError
+from unaligned.errors import AccuracyWarning, InputError, InputTypeError
 from unaligned.operators.affinity import CrossKernel, KernelAffinity
 from unaligned.operators.base import MatrixOperator
 from unaligned.operators.diffusion import DiffusionOperator
@@ -168,6 +168,29 @@ def test_estimate_from_all_rows_is_rayleigh_ritz(seed):
     found = estimate(F.T @ F, F, W @ F, np.ones(200), np.zeros(200), 10)
     np.testing.assert_allclose(found.values, 0.9 ** np.arange(10), rtol=1e-4)
     assert found.noise.max() == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fewer_landmarks_than_eigenvalues_are_raised(seed, truths):
+    found = solved(decaying(np.random.default_rng(0)), seed, max_landmarks=3, refine=False)
+    assert found.stats["landmarks"] == 4 * K
+    error = np.linalg.norm(np.log(found.eigenvalues + GAMMA) - truths["1/i"])
+    assert error < 2.0 * found.total_log_error(GAMMA)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_zero_eigenvalues_of_few_distinct_points_have_small_errors(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(12, 10))[rng.integers(12, size=1500)]
+    found = solved(points, seed, refine=False)
+    # In single precision the zeros would be known to 1e-8 at best, which is γ.
+    assert found.eigenvalues[12:].max() < 1e-3 * GAMMA
+    assert found.total_log_error(GAMMA) < 0.1
+
+
+def test_a_refinement_that_is_no_flag_raises():
+    with pytest.raises(InputTypeError, match="refine='no' must be True or False"):
+        Sampled(refine="no")
 
 
 @pytest.mark.parametrize("seed", range(3))

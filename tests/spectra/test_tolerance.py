@@ -45,6 +45,13 @@ def test_expensive_data_has_a_tolerance_by_its_noise(monkeypatch):
     assert given.total_error_bound < 1e-6
 
 
+def test_the_sampled_solver_has_that_tolerance_too(monkeypatch):
+    monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
+    found = ua.signature(NOISE, n_eigenvalues=40, solver="sampled")
+    assert found.recipe.tol == max(0.05, found.stats["sampling_noise"] / 5)
+    assert found.bound_kind == "statistical"
+
+
 @pytest.mark.parametrize("d", [2, 12])
 def test_sampling_noise_is_the_distance_of_two_samples(d):
     rng, settings = np.random.default_rng(1), SignatureSettings()

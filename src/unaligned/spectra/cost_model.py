@@ -112,6 +112,7 @@ class CostModel:
         if solver.name == "exact":
             return {"exact": n}, f"{n}³ operations counted"
         if solver.name == "sampled":
+            self._relax()
             return {"sampled": first_sizes(n, k).landmarks}, "Operations of two rounds counted"
         columns, reason = self._columns()
         spent = isinstance(solver, Krylov) and columns >= default_columns(k)

@@ -61,7 +61,7 @@ class Sampled(EigenSolver):
     Parameters
     ----------
     max_landmarks
-        The largest number of landmarks; None means 6000.
+        The largest number of landmarks, raised to 4 K where it is less; None means 6000.
     refine
         Whether exact products follow, up to 100,000 rows, where sampling does not reach `tol`.
 
@@ -83,11 +83,20 @@ class Sampled(EigenSolver):
 
     def __post_init__(self) -> None:
         _check.optional_int("max_landmarks", self.max_landmarks)
+        _check.flag("refine", self.refine)
 
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of a diffusion operator of points."""
+        from ..auto import affordable, announce, krylov_price, sampled_price
+
+        n = operator.n_samples
+        accuracy = affordable(accuracy, n, n_eigenvalues)
+        price = sampled_price(n, n_eigenvalues)
+        if self.refine and accuracy.tol < 0.02 and n <= defaults.PRODUCT_ROWS:
+            price += krylov_price(n, n_eigenvalues, tiled=True)  # exact products, see `attempt`
+        announce(self.name, n, n_eigenvalues, price)
         spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
         warn_if_missed(spectrum, accuracy)
         return spectrum
@@ -160,6 +169,7 @@ class _Run:
 
     def solve(self, max_landmarks: int, n_rounds: int) -> Spectrum:
         """Return the spectrum of the first round that meets `tol`, or of the last one."""
+        max_landmarks = max(max_landmarks, 4 * self.k)  # stated errors are too small with fewer
         sizes = first_sizes(self.n, self.k, max_landmarks)
         order = self.rng.choice(self.n, size=min(self.n, max_landmarks), replace=False)
         points = self.passes.take(order[: sizes.landmarks])
@@ -265,7 +275,9 @@ class _Run:
         # Rounding of affinities in single precision is noise of this size in all eigenvalues.
         single = 2.0 * float(np.finfo(np.float32).eps) / np.sqrt(positions.size)
         self.rounding = ROUNDING
-        if single < 1e-3 * values[-1] and self.accuracy.tol > 1e-3:
+        # Where fewer than K values are kept, the others are 0 but for rounding, against γ.
+        least = values[-1] if values.size >= self.k else 0.0
+        if single < 1e-3 * (least + self.accuracy.gamma) and self.accuracy.tol > 1e-3:
             coefficients, self.rounding = coefficients.astype(np.float32), single
         drawn = np.sort(self.rng.choice(self.n, size=sizes.rows, replace=False))
         drawn = drawn[~np.isin(drawn, tail.positions)]
