@@ -188,6 +188,16 @@ def test_zero_eigenvalues_of_few_distinct_points_have_small_errors(seed):
     assert found.total_log_error(GAMMA) < 0.1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_functions_that_no_sampled_row_shows_are_part_of_the_error(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(200, 20))[rng.integers(200, size=2000)]
+    truth = np.log(eigvalsh(operator_of(points).to_dense())[::-1][:K] + GAMMA)
+    found = solved(points, seed, refine=False)
+    error = np.linalg.norm(np.log(found.eigenvalues + GAMMA) - truth)
+    assert error <= found.total_log_error(GAMMA)
+
+
 def test_a_refinement_that_is_no_flag_raises():
     with pytest.raises(InputTypeError, match="refine='no' must be True or False"):
         Sampled(refine="no")

@@ -190,7 +190,7 @@ class _Run:
             "rows_isolated": tail.positions.size,
             "passes": self.n_passes,
         }
-        parts = ("noise", "curvature", "missing", "doubt", "degrees")
+        parts = ("noise", "curvature", "missing", "doubt", "unseen", "degrees")
         errors = {f"error_{name}": float(np.linalg.norm(getattr(found, name))) for name in parts}
         return replace(spectrum, stats={**stats, **errors})
 
