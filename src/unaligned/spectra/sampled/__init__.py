@@ -32,6 +32,7 @@ from .passes import (
 )
 from .sizes import MOST_LANDMARKS, Sizes, first_sizes, larger_sizes
 
+REACHED = 0.02  # about the smallest error that sampling reaches
 ROUNDING = 1e-12  # of λ₁: eigenvalues below are not computed
 NO_SUMS = np.empty((2, 0))
 
@@ -94,7 +95,7 @@ class Sampled(EigenSolver):
         n = operator.n_samples
         accuracy = affordable(accuracy, n, n_eigenvalues)
         price = sampled_price(n, n_eigenvalues)
-        if self.refine and accuracy.tol < 0.02 and n <= defaults.PRODUCT_ROWS:
+        if self.refine and accuracy.tol < REACHED and n <= defaults.PRODUCT_ROWS:
             price += krylov_price(n, n_eigenvalues, tiled=True)  # exact products, see `attempt`
         announce(self.name, n, n_eigenvalues, price)
         spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
@@ -119,7 +120,7 @@ class Sampled(EigenSolver):
         n_bytes = 48 * run.n * 2 * n_eigenvalues
         may_refine = self.refine and run.n <= defaults.PRODUCT_ROWS
         may_refine &= run.n <= defaults.SMALL_ROWS or n_bytes <= available_memory()
-        n_rounds = 1 if may_refine and accuracy.tol < 0.02 else 3  # sampling reaches about 0.02
+        n_rounds = 1 if may_refine and accuracy.tol < REACHED else 3
         spectrum = run.solve(self.max_landmarks or MOST_LANDMARKS, n_rounds)
         affinity.entries_evaluated += run.entries
         converged = spectrum.total_log_error(accuracy.gamma) <= accuracy.tol
@@ -169,9 +170,9 @@ class _Run:
 
     def solve(self, max_landmarks: int, n_rounds: int) -> Spectrum:
         """Return the spectrum of the first round that meets `tol`, or of the last one."""
-        max_landmarks = max(max_landmarks, 4 * self.k)  # stated errors are too small with fewer
         sizes = first_sizes(self.n, self.k, max_landmarks)
-        order = self.rng.choice(self.n, size=min(self.n, max_landmarks), replace=False)
+        most = min(self.n, max(max_landmarks, sizes.landmarks))
+        order = self.rng.choice(self.n, size=most, replace=False)
         points = self.passes.take(order[: sizes.landmarks])
         tail = self._isolated_rows(points, order[: sizes.landmarks])
         for rounds_left in reversed(range(n_rounds)):

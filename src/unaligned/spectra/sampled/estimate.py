@@ -35,9 +35,9 @@ class SampledSpectrum:
     The first sum is what the noise adds to the eigenvalues of a symmetric matrix: A is as large as
     the noise of the symmetric part. The next term is what W has outside of span(Q), where its
     eigenvalues are about c, the last ones of H. It is in doubt by how much smaller it is for
-    c = 0, and by a share of it at least. Functions that are 0 on all sampled rows, as of points
-    of few copies, have no estimate. The last term is what sampled degrees do, by the errors
-    ε = log(s/ŝ) of the sampled rows.
+    c = 0, and by a share of it at least. Functions that vanish on all sampled rows, such as
+    those of a point with few copies, have no estimate. The last term is what sampled degrees do,
+    by the errors ε = log(s/ŝ) of the sampled rows.
     """
 
     values: FloatArray  # (K,), λ
@@ -45,7 +45,7 @@ class SampledSpectrum:
     curvature: FloatArray  # (K,), the first sum, relative
     missing: FloatArray  # (K,), the next term, relative
     doubt: FloatArray  # (K,), of that term, relative
-    unseen: FloatArray  # (K,), by how much eigenvalues of unseen functions would move the others
+    unseen: FloatArray  # (K,), log of the largest effect of functions that no sampled row shows
     degrees: FloatArray  # (K,), relative effect of the errors of sampled degrees, corrected for
     residual: float  # mean of E_ii over i ≤ K
     ritz_values: FloatArray  # (m,), θ, descending
@@ -53,10 +53,9 @@ class SampledSpectrum:
     @property
     def half_widths(self) -> FloatArray:
         """95 % half widths of log λ, (K,): all parts in quadrature."""
-        known = 2.0 * self.noise, self.curvature, self.doubt, self.unseen
-        parts = *known, DEGREES_SHARE * self.degrees
-        widths: FloatArray = np.sqrt(sum(np.square(part) for part in parts))
-        return widths
+        parts = [2.0 * self.noise, self.curvature, self.doubt, self.unseen]
+        parts.append(DEGREES_SHARE * self.degrees)
+        return np.asarray(np.linalg.norm(parts, axis=0))
 
     def spectrum(self, n_eigenvalues: int, rounding: float) -> Spectrum:
         """Return the values with 95 % limits; those that were not computed are 0 but rounding."""
@@ -98,9 +97,10 @@ def estimate(
     turn = turn[:, kept] / np.sqrt(sizes[kept])
     Q, Z = features @ turn, products @ turn
     weighted = weights[:, None] * Q
-    seen, axes = np.linalg.eigh(weighted.T @ Q)  # about 1; 0 where no row shows a direction
-    axes, n_unseen = axes[:, seen > 1e-3], int((seen <= 1e-3).sum())
-    inverse = (axes / seen[seen > 1e-3]) @ axes.T
+    # Eigenvalues are near 1, and 0 for functions that vanish on all sampled rows.
+    lengths, axes = np.linalg.eigh(weighted.T @ Q)
+    seen = lengths > 1e-3
+    inverse = (axes[:, seen] / lengths[seen]) @ axes[:, seen].T
     H = inverse @ (weighted.T @ Z)
     R = Z - Q @ H
     theta, U = np.linalg.eigh(0.5 * (H + H.T))
@@ -127,7 +127,10 @@ def estimate(
     degrees = 2.0 * degree_errors @ shares
     values = (theta[:k] - curvature + missing) * np.exp(degrees)
     scale = np.maximum(values, np.finfo(float).tiny)
-    positive = np.maximum(theta, np.finfo(float).tiny)
+    # An unseen function may have an eigenvalue, at most the second, that moves smaller ones down.
+    places = np.arange(k)
+    higher = np.minimum(places, np.maximum(places - np.count_nonzero(~seen), 1))
+    logs = np.log(np.maximum(theta, np.finfo(float).tiny))
     influence = (weighted @ (inverse @ leading)) * apart / scale
     influence += shares * (2.0 * degree_errors[:, None] - degrees)
     noise = np.sqrt(np.einsum("ij,ij,i->j", influence, influence, sampled))
@@ -137,9 +140,7 @@ def estimate(
         curvature / scale,
         missing / scale,
         np.maximum(missing - least, SUBSPACE_SHARE * missing) / scale,
-        # Each may hold an eigenvalue, up to the second, which moves those below it by one place.
-        np.log(positive[np.minimum(np.arange(k), np.maximum(1, np.arange(k) - n_unseen))])
-        - np.log(positive[:k]),
+        logs[higher] - logs[:k],
         degrees,
         float(np.maximum(squares, 0.0).mean()),
         theta,
