@@ -215,21 +215,42 @@ def test_leading_vectors_span_the_leading_subspace(seed):
 
 def test_sizes_grow_with_accuracy_and_stay_within_their_limits():
     first = first_sizes(100_000, 200, 6000)
-    assert first == Sizes(2000, 400, 1000)
-    theta = 1.0 / np.arange(1.0, 401.0) ** 2
-    F = np.linalg.qr(np.random.default_rng(0).normal(size=(900, 400)))[0]
-    noise = 1e-5 * np.random.default_rng(1).normal(size=(900, 400))
-    weights = np.full(900, 100_000 / 900)
+    assert first == Sizes(2000, 500, 1750)
+    theta = 1.0 / np.arange(1.0, 501.0) ** 2
+    F = np.linalg.qr(np.random.default_rng(0).normal(size=(1750, 500)))[0]
+    noise = 1e-5 * np.random.default_rng(1).normal(size=(1750, 500))
+    weights = np.full(1750, 100_000 / 1750)
     F /= np.sqrt(weights[0])
     products = F * theta + noise / np.sqrt(100_000)
-    found = estimate(np.eye(400), F, products, weights, np.zeros(900), 200)
+    found = estimate(np.eye(500), F, products, weights, np.zeros(1750), 200)
     work = []
-    for tol in (0.1, 0.01, 0.001):
+    stated = float(np.linalg.norm(found.half_widths))
+    for tol in (2.0 * stated, 0.8 * stated, 0.2 * stated):
         sizes = larger_sizes(first, found, 100_000, Accuracy(GAMMA, tol), 6000)
         assert sizes.landmarks <= 6000
         assert all(a >= b for a, b in zip(sizes, first, strict=True))
         work.append(sizes.work(100_000))
     assert work[0] <= work[1] < work[2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_landmarks_do_not_bias_the_regression(seed):
+    """Functions are too large on landmarks, here 150 of 900 rows, and pull a plain regression."""
+    rng, n, weights = np.random.default_rng(seed), 150, np.full(150, 6.0)
+    landmarks = np.arange(900)[:, None] < 150
+    Q = np.linalg.qr(np.where(landmarks, 2.0, 1.0) * rng.normal(size=(900, 40)))[0]
+    wanted = 0.8 ** np.arange(40)
+    residual = np.where(landmarks, -0.3, 0.0) * Q * wanted
+    products = Q * wanted + residual - Q @ (Q.T @ residual)
+    found, plain = [], []
+    for _ in range(60):
+        rows = rng.choice(900, size=n, replace=False)
+        spectrum = estimate(np.eye(40), Q[rows], products[rows], weights, np.zeros(n), 15)
+        found.append(spectrum.values * (1.0 - spectrum.missing))
+        plain.append(np.diag(np.linalg.lstsq(Q[rows], products[rows])[0])[:15])
+    bias, before = (np.mean(np.mean(v, axis=0) / wanted[:15] - 1.0) for v in (found, plain))
+    assert before > 0.01
+    assert abs(bias) < 0.3 * before
 
 
 class TestSources:

@@ -23,8 +23,13 @@ class SampledSpectrum:
     With Q orthonormal, (N, m), WQ = QH + R and R ⊥ Q, so that H is the regression of the rows of
     WQ on those of Q, and any sample of rows estimates it; R is the noise:
 
-    .. math:: \hat H = (Q_r^T w\, Q_r)^{-1} Q_r^T w\, (WQ)_r, \qquad
-              \hat H_{ii} - H_{ii} \approx \textstyle\sum_r w\, q_{ri} R_{ri}
+    .. math:: H_0 = (Q_r^T w\, Q_r)^{-1} Q_r^T w\, (WQ)_r, \qquad
+              \hat H = H_0 + \textstyle\sum_r w\, q_r^T \hat R_r / (1 - h_r)
+
+    H₀ is biased by m/n: rows of large leverage h pull it towards themselves, and there Q is too
+    large, above all on landmarks. The sum removes that: :math:`\hat R_r / (1 - h_r)` is the
+    residual of a row from the regression without it, so each term is an unbiased estimate of
+    :math:`H - H_0` (a difference estimator, cross-fitted row by row).
 
     To second order (θ the eigenvalues of the symmetric part of Ĥ, A its antisymmetric part, both
     in their eigenbasis, and :math:`E = R^T R` from the residuals of the sampled rows)
@@ -103,15 +108,16 @@ def estimate(
     inverse = (axes[:, seen] / lengths[seen]) @ axes[:, seen].T
     H = inverse @ (weighted.T @ Z)
     R = Z - Q @ H
+    # What the regression without a row leaves of it; in the whole population it is R.
+    sampled = 1.0 - 1.0 / weights
+    leverage = np.einsum("ij,ij->i", weighted @ inverse, Q)
+    free = 1.0 + sampled * leverage / np.maximum(1.0 - leverage, 0.05)
+    H += weighted.T @ (free[:, None] * R)
     theta, U = np.linalg.eigh(0.5 * (H + H.T))
     theta, U = theta[::-1], U[:, ::-1]
     leading = U[:, :n_eigenvalues]
     k = leading.shape[1]
-    # A row pulls the regression towards itself, by its leverage; without it, it would lie at R/(1
-    # - leverage). Rows that are not sampled do so in the whole population too.
-    sampled = 1.0 - 1.0 / weights
-    leverage = sampled * np.einsum("ij,ij->i", weighted @ inverse, Q)
-    apart = (R @ leading) / np.maximum(1.0 - leverage, 0.05)[:, None]
+    apart = free[:, None] * (R @ leading)
     squares = np.einsum("ij,ij,i->j", R @ leading, apart, weights)
     skew = U.T @ (0.5 * (H - H.T)) @ leading  # (m, K)
     gaps = theta[:k] - theta[:, None]
@@ -131,7 +137,7 @@ def estimate(
     places = np.arange(k)
     higher = np.minimum(places, np.maximum(places - np.count_nonzero(~seen), 1))
     logs = np.log(np.maximum(theta, np.finfo(float).tiny))
-    influence = (weighted @ (inverse @ leading)) * apart / scale
+    influence = (weighted @ leading) * apart / scale
     influence += shares * (2.0 * degree_errors[:, None] - degrees)
     noise = np.sqrt(np.einsum("ij,ij,i->j", influence, influence, sampled))
     return SampledSpectrum(

