@@ -37,6 +37,9 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         Its standard error, 0 where it is exact.
     entry_error
         A bound on the relative error of the entries from cancellation, 0 where it is negligible.
+    product_error
+        The norm of the error of a product with a random unit vector, where it is not in double
+        precision; else 0.
     storage
         `dense` (in memory), `tiled` (computed again in every product), `streamed` (points read by
         blocks), `sparse` or `matrix-free`.
@@ -47,6 +50,7 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
     sigma_squared: float | None = None
     sigma_squared_error: float = 0.0
     entry_error: float = 0.0
+    product_error: float = 0.0
     storage: str = "dense"
     entries_evaluated: int = 0
 

@@ -46,13 +46,25 @@ class DiffusionOperator(PSDOperator):
         return self.affinity.entries_evaluated
 
     @cached_property
-    def scaling(self) -> FloatArray:
-        """The vector s, (N,)."""
+    def _row_sums(self) -> tuple[FloatArray, FloatArray]:
+        """The row sums d̃ and d, (N,) each."""
         density = self.affinity @ np.ones(self.n_samples)
         _require_positive(density)
         degree = (self.affinity @ (1.0 / density)) / density
         _require_positive(degree)
+        return density, degree
+
+    @cached_property
+    def scaling(self) -> FloatArray:
+        """The vector s, (N,)."""
+        density, degree = self._row_sums
         return np.asarray(1.0 / (density * np.sqrt(degree)))
+
+    @property
+    def leading_vector(self) -> FloatArray:
+        """The unit eigenvector of the largest eigenvalue, 1, along √d, (N,)."""
+        _, degree = self._row_sums
+        return np.asarray(np.sqrt(degree / degree.sum()))
 
     def _matmat(self, block: npt.NDArray[Any]) -> FloatArray:
         s = self.scaling[:, None]
