@@ -27,7 +27,8 @@ class Estimate:
 
     `seconds` is the time on this machine, `memory_bytes` the peak beyond the data itself,
     `reason` what both are based on, `cheaper` what takes less time. For a collection,
-    `n_samples` is the sum, `n_features` and `n_eigenvalues` are the largest.
+    `n_samples` is the sum; `n_features`, `n_eigenvalues`, `error` and `sampling_noise` are the
+    largest.
     """
 
     solver: str
@@ -161,4 +162,6 @@ def _of_all(datasets: Sequence[Dataset], settings: pipeline.SignatureSettings) -
         max(dataset.n_features for dataset in datasets),
         k,
         f"{len(datasets)} datasets one after the other, {len(parts)} of them probed",
+        max((part.error for part in parts if part.error is not None), default=None),
+        max((p.sampling_noise for p in parts if p.sampling_noise is not None), default=None),
     )

@@ -99,6 +99,16 @@ def test_a_bar_shows_how_much_is_done(capsys):
     assert "5/10" in capsys.readouterr().err
 
 
+def test_a_log_has_a_line_per_tenth(capsys):
+    progress = Progress(True)
+    with progress.task("reading", 200) as advance:
+        for _ in range(220):
+            advance(1)
+    progress.close()
+    lines = [line for line in capsys.readouterr().err.splitlines() if " of " in line]
+    assert lines == [f"reading: {20 * tenth} of 200" for tenth in range(1, 11)]
+
+
 def test_progress_must_be_true_or_false():
     with pytest.raises(InputTypeError, match=r"progress='yes' must be True, False or None"):
         ua.signature(POINTS, progress="yes")

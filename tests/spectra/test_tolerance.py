@@ -87,6 +87,18 @@ def test_estimate_names_a_cheaper_subsample_of_long_work(monkeypatch, seconds, n
 
 def test_estimate_shows_sampling_noise(monkeypatch):
     monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
-    relaxed = ua.estimate(np.random.default_rng(0).normal(size=(4000, 30)), n_eigenvalues=20)
+    points = np.random.default_rng(0).normal(size=(4000, 30))
+    relaxed = ua.estimate(points, n_eigenvalues=20)
     assert relaxed.error >= 0.05
     assert f"sampling noise about {relaxed.sampling_noise:.2g}" in str(relaxed)
+    both = ua.estimate([points, points[:2000]], n_eigenvalues=20)
+    assert both.error >= relaxed.error
+    assert both.sampling_noise >= relaxed.sampling_noise
+
+
+@pytest.mark.parametrize("tol", [0.1, 1e-3])
+def test_estimate_counts_exact_products_after_sampling(tol):
+    points = np.random.default_rng(0).normal(size=(4000, 30))
+    found = ua.estimate(points, n_eigenvalues=20, solver="sampled", tol=tol)
+    assert found.solver == "sampled"
+    assert ("exact products" in found.reason) == (tol < 0.02)

@@ -86,18 +86,25 @@ def interruptible() -> Iterator[None]:
 
 
 class Task:
-    """A counter of finished steps, with a bar if it is shown; call it to advance."""
+    """A counter of finished steps, with a bar if it is shown; call it to advance.
+
+    Where the bars go to a file, a line per tenth of a task is written.
+    """
 
     def __init__(self, description: str, total: int, bars: RichProgress | None = None) -> None:
         self.done, self._lock, self._bars = 0, threading.Lock(), bars
+        self._description, self._total = description, total
         self._row: Any = None if bars is None else bars.add_task(description, total=total)
 
     def __call__(self, amount: int = 1) -> None:
         """Add to the number of finished steps; thread-safe."""
         with self._lock:
-            self.done += amount
+            before, self.done = self.done, self.done + amount
         if self._bars is not None:
             self._bars.update(self._row, completed=self.done)
+            tenths = (10 * min(done, self._total) // self._total for done in (before, self.done))
+            if not self._bars.console.is_terminal and len(set(tenths)) > 1:
+                self._bars.print(f"{self._description}: {self.done} of {self._total}")
 
     def hide(self) -> None:
         """Remove the bar."""

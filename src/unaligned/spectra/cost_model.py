@@ -20,6 +20,7 @@ from .bounds import sample_rows
 from .krylov import Krylov, default_block_size, default_columns
 from .landmarks import Landmarks, default_budget
 from .landmarks.streamed import CHOICE_ROWS
+from .sampled import Sampled
 from .sampled.sizes import first_sizes
 
 PROBE_ROWS = 2400  # rows; nearly all landmarks of a smooth set are found in this many
@@ -113,7 +114,15 @@ class CostModel:
             return {"exact": n}, f"{n}³ operations counted"
         if solver.name == "sampled":
             self._relax()
-            return {"sampled": first_sizes(n, k).landmarks}, "Operations of two rounds counted"
+            sampled = {"sampled": first_sizes(n, k).landmarks}
+            if (
+                isinstance(solver, Sampled)
+                and solver.follows(n, self.accuracy.tol)
+                and not is_auto
+            ):
+                columns = auto.COLUMNS_PER_VALUE * k
+                return {"krylov": columns, **sampled}, "Operations of exact products counted"
+            return sampled, "Operations of two rounds counted"
         columns, reason = self._columns()
         spent = isinstance(solver, Krylov) and columns >= default_columns(k)
         missed = is_auto and spent and auto.fits(n, self.is_tiled)

@@ -86,6 +86,10 @@ class Sampled(EigenSolver):
         _check.optional_int("max_landmarks", self.max_landmarks)
         _check.flag("refine", self.refine)
 
+    def follows(self, n_samples: int, tol: float) -> bool:
+        """Return whether exact products follow after one round: sampling does not reach `tol`."""
+        return self.refine and tol < REACHED and n_samples <= defaults.PRODUCT_ROWS
+
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
@@ -95,8 +99,8 @@ class Sampled(EigenSolver):
         n = operator.n_samples
         accuracy = affordable(accuracy, n, n_eigenvalues)
         price = sampled_price(n, n_eigenvalues)
-        if self.refine and accuracy.tol < REACHED and n <= defaults.PRODUCT_ROWS:
-            price += krylov_price(n, n_eigenvalues, tiled=True)  # exact products, see `attempt`
+        if self.follows(n, accuracy.tol):
+            price += krylov_price(n, n_eigenvalues, tiled=True)
         announce(self.name, n, n_eigenvalues, price)
         spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
         warn_if_missed(spectrum, accuracy)
