@@ -229,13 +229,15 @@ class RitzBounds:
 
     def spectrum(self, kind: str, upper: FloatArray, slack: float = 0.0) -> Spectrum:
         """Return the Ritz values with bounds that include rounding."""
-        skew = self.basis.orthogonality
+        operator, skew = self.basis.operator, self.basis.orthogonality
+        if operator.product_error:
+            kind = "probabilistic"  # the size of its rounding is measured with random vectors
         return Spectrum(
             self.theta,
             lower=np.maximum((1.0 - skew) * self.theta - self.rounding, 0.0),
             upper=(1.0 + skew) * np.maximum(upper, self.theta) + self.rounding,
             slack=slack,
-            bound_kind=kind if self.basis.operator.definite else "none",
+            bound_kind=kind if operator.definite else "none",
             solver=Krylov.name,
         )
 
