@@ -29,10 +29,12 @@ class SampledSpectrum:
     H₀ is biased by m/n: rows of large leverage h pull it towards themselves, and there Q is too
     large, above all on landmarks. The sum removes that: :math:`\hat R_r / (1 - h_r)` is the
     residual of a row from the regression without it, so each term is an unbiased estimate of
-    :math:`H - H_0` (a difference estimator, cross-fitted row by row).
+    :math:`H - H_0` (a difference estimator, cross-fitted row by row). Of a sample that is a large
+    part of all rows, a share 1/w of the residual stays as it is.
 
     To second order (θ the eigenvalues of the symmetric part of Ĥ, A its antisymmetric part, both
-    in their eigenbasis, and :math:`E = R^T R` from the residuals of the sampled rows)
+    in their eigenbasis, and E an estimate of :math:`R^T R` from the residuals with and without
+    their rows)
 
     .. math:: \lambda_i = \theta_i - \sum_j \frac{A_{ij}^2}{\theta_i - \theta_j}
               + \frac{E_{ii}}{\lambda_i - c} + 2 \lambda_i \sum_r w\, q_{ri}^2 \epsilon_r

@@ -35,11 +35,11 @@ class Sizes(NamedTuple):
 def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LANDMARKS) -> Sizes:
     """Return the sizes of the first round.
 
-    One round of these reaches 0.1 on Gaussians with variances 1/i. With fewer than 4 K landmarks
-    stated errors are too small.
+    One round of these reaches 0.1 on Gaussians with variances 1/i. With fewer than 4 K landmarks,
+    or where few functions end amid close eigenvalues, stated errors are too small.
     """
     n = min(n_samples, max(max_landmarks, 4 * n_eigenvalues), max(2000, 10 * n_eigenvalues))
-    m = min(n, 5 * n_eigenvalues // 2)
+    m = min(n, max(5 * n_eigenvalues // 2, 60))
     return Sizes(n, m, min(n_samples, max(1000, 7 * m // 2)))
 
 
