@@ -215,14 +215,14 @@ def test_leading_vectors_span_the_leading_subspace(seed):
 
 def test_sizes_grow_with_accuracy_and_stay_within_their_limits():
     first = first_sizes(100_000, 200, 6000)
-    assert first == Sizes(2000, 500, 1750)
-    theta = 1.0 / np.arange(1.0, 501.0) ** 2
-    F = np.linalg.qr(np.random.default_rng(0).normal(size=(1750, 500)))[0]
-    noise = 1e-5 * np.random.default_rng(1).normal(size=(1750, 500))
-    weights = np.full(1750, 100_000 / 1750)
+    assert first == Sizes(2000, 550, 2200)
+    theta = 1.0 / np.arange(1.0, 551.0) ** 2
+    F = np.linalg.qr(np.random.default_rng(0).normal(size=(2200, 550)))[0]
+    noise = 1e-5 * np.random.default_rng(1).normal(size=(2200, 550))
+    weights = np.full(2200, 100_000 / 2200)
     F /= np.sqrt(weights[0])
     products = F * theta + noise / np.sqrt(100_000)
-    found = estimate(np.eye(500), F, products, weights, np.zeros(1750), 200)
+    found = estimate(np.eye(550), F, products, weights, np.zeros(2200), 200)
     work = []
     stated = float(np.linalg.norm(found.half_widths))
     for tol in (2.0 * stated, 0.8 * stated, 0.2 * stated):

@@ -39,8 +39,8 @@ def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LA
     or where few functions end amid close eigenvalues, stated errors are too small.
     """
     n = min(n_samples, max(max_landmarks, 4 * n_eigenvalues), max(2000, 10 * n_eigenvalues))
-    m = min(n, max(5 * n_eigenvalues // 2, 60))
-    return Sizes(n, m, min(n_samples, max(1000, 7 * m // 2)))
+    m = min(n, max(11 * n_eigenvalues // 4, 60))
+    return Sizes(n, m, min(n_samples, max(1000, 4 * m)))
 
 
 def larger_sizes(
@@ -74,7 +74,7 @@ def larger_sizes(
     def error(wanted: Sizes) -> float:
         n, m, s = wanted
         squares = relative * tail(n, m) / max(tail(*sizes[:2]), 1e-300)
-        noise = 4.0 * squares / max(s - m, 1) * (1.0 - s / n_samples)
+        noise = 4.0 * squares * s / max(s - m, 1) ** 2 * (1.0 - s / n_samples)
         beyond = float(theta[last - 1]) * (last / m) ** decay  # λ_m, as `doubt` has it
         shares = np.clip(beyond / np.maximum(found.values, 1e-300), SUBSPACE_SHARE, 1.0)
         parts = noise, (shares * squares) ** 2, (0.5 * m / s * squares) ** 2
@@ -88,7 +88,7 @@ def larger_sizes(
         for a, b, ratio in itertools.product(
             {min(int(n * step), max_landmarks, n_samples) for step in steps},
             {min(int(m * step), 1600, n_samples) for step in steps},
-            (2.5, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0),
+            (4.0, 6.0, 8.0, 12.0, 16.0, 24.0),
         )
         if 2 * b <= a and a >= n and b >= m
         for c in [min(int(ratio * b), n_samples, max((1 << 23) // b, s))]
