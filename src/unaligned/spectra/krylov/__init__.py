@@ -276,8 +276,9 @@ class RitzBounds:
         √N for products and orthogonalisation, √m for the band solver, which rotates m times;
         measured on flat and multiple spectra, where it is worst: 71 eps at N=m=638, 10 at 5.
         Products in single precision with an error e add 2.5 e √(m/N): the basis sees a share m/N
-        of it, and the norm of that many errors without structure is √(2 m/N) e. On multiple
-        eigenvalues, where it is worst, 1.28 √(m/N) e were measured.
+        of it, and the norm of that many errors without structure is √(2 m/N) e. On a multiple
+        eigenvalue 1.28 √(m/N) e were measured; 3.0 on a matrix with blocks of equal entries, whose
+        roundings have structure, and for which `single_pays` is False.
         """
         operator = self.basis.operator
         own = (2.0 * np.sqrt(self.basis.columns) + 16.0) * EPS * max(largest, 0.0)
