@@ -50,7 +50,7 @@ def larger_sizes(
     accuracy: Accuracy,
     max_landmarks: int = MOST_LANDMARKS,
 ) -> Sizes:
-    r"""Return the cheapest sizes whose predicted error is at most 0.8 `tol`, or the best ones.
+    r"""Return the cheapest sizes whose predicted error is at most 0.7 `tol`, or the best ones.
 
     The residual of a function is what random landmarks mix in of the eigenfunctions beyond m,
 
@@ -96,7 +96,7 @@ def larger_sizes(
     ]
     choices = sorted(set(choices) or {sizes})
     stated = float(np.linalg.norm(found.half_widths))
-    wanted = 0.8 * accuracy.tol * error(sizes) / max(stated, 1e-300)
+    wanted = 0.7 * accuracy.tol * error(sizes) / max(stated, 1e-300)
     good = [choice for choice in choices if error(choice) <= wanted]
     if good:
         return min(good, key=lambda choice: choice.work(n_samples))
