@@ -87,6 +87,9 @@ WRONG = [
         r"no option 'gama'. Did you mean 'gamma'\? Its options are: band",
     ),
     ({"neigs": 5}, OptionError, r"no option 'neigs'"),
+    ({"sigma": 1.0}, OptionError, r"no option 'sigma'. Did you mean 'bandwidth'\?"),
+    ({"random_state": 0}, OptionError, r"Did you mean 'rng'\?"),
+    ({"K": 5}, OptionError, r"no option 'K'. Did you mean 'n_eigenvalues'\?"),
 ]
 
 
@@ -102,10 +105,7 @@ def test_invalid_options_raise_in_every_function(verb, options, error, message):
     [
         ({"distance": "lse"}, InputError, r"distance='lse' is not known. Did you mean 'les'\?"),
         ({"distance": "MMD"}, InputError, r"distance='MMD' is not known. Did you mean 'mmd'\?"),
-        ({"sigma": 1.0}, OptionError, r"no option 'sigma'. Did you mean 'bandwidth'\?"),
-        ({"random_state": 0}, OptionError, r"Did you mean 'rng'\?"),
         ({"reference": [[0.0]]}, OptionError, r"Did you mean 'references'\?"),
-        ({"K": 5}, OptionError, r"no option 'K'. Did you mean 'n_eigenvalues'\?"),
         ({"distance": "FID"}, InputError, r"Did you mean 'frechet'\?"),
         ({"distance": "emd"}, InputError, r"Did you mean 'wasserstein'\?"),
         ({"distance": 3}, InputError, r"distance=3 is not known"),

@@ -113,14 +113,30 @@ def position(what: str, name: object, names: Sequence[str]) -> int:
     return names.index(str(name))
 
 
+# Names of the paper and of other libraries, to suggest ours.
+SYNONYMS = {
+    "sigma": "bandwidth",
+    "k": "n_eigenvalues",
+    "n_components": "n_eigenvalues",
+    "reg": "epsilon",
+    "random_state": "rng",
+    "seed": "rng",
+    "reference": "references",
+}
+
+
 def known_options(
     owner: str,
     options: Iterable[str],
     allowed: Iterable[str],
-    also: Mapping[str, str] | None = None,
+    arguments: Iterable[str] = (),
 ) -> None:
-    """Raise for option names that `owner` does not have, suggesting the nearest one."""
+    """Raise for option names that `owner` does not have, suggesting the nearest one.
+
+    `arguments` are other names of the caller that may be suggested.
+    """
     choices = sorted(allowed)
+    also = {word: name for word, name in SYNONYMS.items() if name in {*choices, *arguments}}
     for option in options:
         if option not in choices:
             raise OptionError(

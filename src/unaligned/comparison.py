@@ -104,7 +104,8 @@ def prepare(data: DataLike, options: Mapping[str, Any]) -> tuple[Dataset, Signat
     dataset = as_dataset(data, None, data_options(rest))
     if isinstance(dataset, Signature):
         raise InputTypeError("data is a Signature already; pass the points it was computed from.")
-    _check.known_options("signature()", rest, _check.option_names(SignatureSettings))
+    names = _check.option_names(SignatureSettings)
+    _check.known_options("signature()", rest, names, ["rng"])
     return dataset, _check.from_options(SignatureSettings, rest)
 
 

@@ -55,19 +55,8 @@ class Distance(ABC):
     def from_options(cls, options: dict[str, Any]) -> Self:
         """Return the distance with these flat options; unknown ones raise `OptionError`."""
         names = _check.option_names(cls)
-        # Names of the paper and of other libraries, to suggest ours.
-        synonyms = {
-            "sigma": "bandwidth",
-            "k": "n_eigenvalues",
-            "n_components": "n_eigenvalues",
-            "reg": "epsilon",
-            "random_state": "rng",
-            "seed": "rng",
-            "reference": "references",
-        }
-        ours = (*names, "rng", "references")  # arguments of `compare` too
-        known = {word: name for word, name in synonyms.items() if name in ours}
-        _check.known_options(f"distance {cls.name!r}", options, names, known)
+        arguments = ("rng", "references")  # of `compare`
+        _check.known_options(f"distance {cls.name!r}", options, names, arguments)
         return _check.from_options(cls, options)
 
     def options(self) -> dict[str, Any]:
