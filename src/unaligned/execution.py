@@ -16,7 +16,7 @@ from ._check import FloatArray
 from .cache import Cache
 from .data.dataset import Dataset
 from .data.facts import Facts
-from .defaults import STREAM_ROWS
+from .defaults import N_EIGENVALUES, STREAM_ROWS
 from .engine import (
     Engine,
     EngineLike,
@@ -246,6 +246,12 @@ def describe_all(
     whole = [i for i in missing if i not in split]
     inner, local = None if engine.remote else engine, Threads(1, engine.progress)
     bar = {"description": "describing", "unit": "datasets"}
+    if engine.remote and isinstance(method, SpectralDistance) and whole:
+        from .spectra.cost_model import announce_cost  # which imports all solvers
+
+        k = method.settings.n_eigenvalues or N_EIGENVALUES
+        largest = max(whole, key=lambda i: datasets[i].n_samples)
+        announce_cost(datasets[largest], method.settings, k)
     for where, chosen, used in ((engine, whole, inner), (local, split, engine)):
         some, shared = [datasets[i] for i in chosen], (method, seed, used, cache)
         described = collect(where, _describe, some, shared=shared, **bar)

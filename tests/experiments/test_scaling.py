@@ -71,6 +71,19 @@ def test_methods_run_up_to_their_own_limit(scaling):
     assert common_size(scaling[0].table) == 100
 
 
+def test_the_slowest_stage_may_have_fewer_trials(scaling, tmp_path):
+    full, few = scaling[0].experiment, Scaling(n_trials=2, transport_trials=1, **TINY)
+    names = ["gromov-wasserstein", "les"]
+    found = reproduce(few, tmp_path, only=names, progress=False).table
+    count = found.groupby(["method", "N"]).size()
+    assert count["gromov-wasserstein", 160] == 1
+    assert set(count.drop(("gromov-wasserstein", 160))) == {2}
+    more = reproduce(full, tmp_path, only=names, progress=False).table
+    assert set(more.groupby(["method", "N"]).size()) == {2}
+    kept = more.merge(found, on=["trial", "method", "N", "seconds"])
+    assert len(kept) == len(found)  # only the missing trial was run
+
+
 def test_distances_are_reproducible(scaling, tmp_path):
     again = reproduce(Scaling(n_trials=2, **TINY), tmp_path, only=["les"], progress=False)
     first = scaling[0].table

@@ -8,7 +8,7 @@ from unaligned import cost
 from unaligned._format import duration
 from unaligned.data.dataset import Dataset
 from unaligned.errors import CostWarning
-from unaligned.spectra import auto
+from unaligned.spectra import auto, prices
 from unaligned.spectra.base import Accuracy
 from unaligned.spectra.blocks import sampling_noise
 from unaligned.spectra.pipeline import SignatureSettings
@@ -19,8 +19,8 @@ RELAXED = Accuracy(relaxed=lambda: 0.3)
 
 @pytest.mark.parametrize(("n", "tol"), [(1000, 1e-4), (20_000, 1e-4), (50_000, 0.3), (10**6, 0.3)])
 def test_affordable_work_decides(n, tol):
-    assert auto.affordable(RELAXED, n, 200).tol == tol
-    assert auto.affordable(Accuracy(), n, 200).tol == 1e-4
+    assert prices.affordable(RELAXED, n, 200).tol == tol
+    assert prices.affordable(Accuracy(), n, 200).tol == 1e-4
 
 
 def test_small_data_has_the_strict_tolerance():
@@ -31,7 +31,7 @@ def test_small_data_has_the_strict_tolerance():
 
 
 def test_expensive_data_has_a_tolerance_by_its_noise(monkeypatch):
-    monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
+    monkeypatch.setattr(prices, "AFFORDABLE", 0.0)
     monkeypatch.setattr(auto, "sampled_pays", lambda *_: True)
     found = ua.signature(NOISE, n_eigenvalues=40)
     noise = found.stats["sampling_noise"]
@@ -46,7 +46,7 @@ def test_expensive_data_has_a_tolerance_by_its_noise(monkeypatch):
 
 
 def test_the_sampled_solver_has_that_tolerance_too(monkeypatch):
-    monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
+    monkeypatch.setattr(prices, "AFFORDABLE", 0.0)
     found = ua.signature(NOISE, n_eigenvalues=40, solver="sampled")
     assert found.recipe.tol == max(0.05, found.stats["sampling_noise"] / 5)
     assert found.bound_kind == "statistical"
@@ -64,8 +64,33 @@ def test_sampling_noise_is_the_distance_of_two_samples(d):
 
 def test_long_work_is_announced_with_the_cost_of_a_subsample():
     with pytest.warns(CostWarning, match=r"about \d+ min for 100,000 rows.*subsample=6000: about"):
-        auto.announce("krylov", 100_000, 200, auto.krylov_price(100_000, 200, tiled=True))
-    auto.announce("exact", 3000, 200, auto.exact_price(3000))  # no warning: an error in tests
+        prices.announce("krylov", 100_000, 200, prices.krylov_price(100_000, 200, tiled=True))
+    prices.announce("exact", 3000, 200, prices.exact_price(3000))  # no warning: an error in tests
+
+
+@pytest.mark.parametrize("solver", ["exact", "krylov", "nystrom", "sampled"])
+def test_a_solver_that_was_asked_for_is_announced(monkeypatch, solver):
+    monkeypatch.setattr(prices, "RATE", 1.0)
+    with pytest.warns(CostWarning, match=f"^dataset 'noise': solver='{solver}' will take about"):
+        ua.signature(ua.Dataset(NOISE[:400], name="noise"), n_eigenvalues=30, solver=solver, tol=1)
+
+
+@pytest.mark.parametrize("solver", ["auto", "exact", "krylov"])
+def test_other_processes_announce_before_they_begin(monkeypatch, solver):
+    begun = []
+    monkeypatch.setattr(prices, "RATE", 1.0)
+    monkeypatch.setattr(prices, "AFFORDABLE", 0.0)
+
+    def job(*_, **__):
+        begun.append(True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unaligned.execution.collect", job)
+    announced = pytest.warns(CostWarning, match="'large': solver='(krylov|exact)' will take")
+    data = {"small": NOISE[:1000], "large": NOISE}
+    with announced, pytest.raises(KeyboardInterrupt):
+        ua.compare(data, solver=solver, engine="processes", tol=1e-5)
+    assert begun
 
 
 def test_estimate_counts_a_subsample():
@@ -86,7 +111,7 @@ def test_estimate_names_a_cheaper_subsample_of_long_work(monkeypatch, seconds, n
 
 
 def test_estimate_shows_sampling_noise(monkeypatch):
-    monkeypatch.setattr(auto, "AFFORDABLE", 0.0)
+    monkeypatch.setattr(prices, "AFFORDABLE", 0.0)
     points = np.random.default_rng(0).normal(size=(4000, 30))
     relaxed = ua.estimate(points, n_eigenvalues=20)
     assert relaxed.error >= 0.05

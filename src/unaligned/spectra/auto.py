@@ -8,16 +8,24 @@ from typing import ClassVar, NamedTuple
 from numpy.random import Generator
 
 from .. import _check, defaults
-from .._format import amount, duration
+from .._format import amount
 from ..defaults import SAMPLED_TOL, SMALL_ROWS
 from ..engine.memory import available_memory
-from ..errors import CostWarning, InputError, warn
+from ..errors import InputError
 from ..operators.affinity import KernelAffinity
 from ..operators.base import PSDOperator
 from ..operators.diffusion import DiffusionOperator
-from ..operators.kernel import missing_numba
 from .base import Accuracy, EigenSolver, Spectrum
 from .exact import Exact
+from .prices import (
+    affordable,
+    announce,
+    exact_price,
+    krylov_price,
+    landmark_price,
+    sampled_pays,
+    sampled_price,
+)
 
 # name -> class in the module of that name, which is imported on first use.
 SOLVERS = {
@@ -28,11 +36,6 @@ SOLVERS = {
     "landmarks": "Landmarks",
     "sampled": "Sampled",
 }
-
-# Operations up to which `tol=None` means 1e-4: about a minute on two cores.
-AFFORDABLE = 2.5e12
-RATE = 4.3e10  # operations per second of two cores
-COLUMNS_PER_VALUE = 4  # m/K expected of `krylov`: 2.5 on digits, 5 on isotropic noise
 
 
 @dataclass(frozen=True)
@@ -166,78 +169,9 @@ def choose(n: int, k: int, *, definite: bool, tiled: bool) -> Choice:
     return Choice(solver, price, why, math.sqrt(price / landmark_price(n, 1)) if tried else 0.0)
 
 
-# Prices are in multiply-adds inside a large matrix product; only their ratios matter. At 43 G of
-# these a second (two cores): eigvalsh 1.3 s at N=3000, landmarks 0.1 s there with 540 of them,
-# krylov 1.1 s with 1023 columns; benchmarks/bench_accuracy.py compares choices.
-
-
-def exact_price(n: int) -> float:
-    """Return the operations of `exact`."""
-    return 2.2 * n**3
-
-
-def landmark_price(n: int, landmarks: int) -> float:
-    """Return the operations of `landmarks` with this number of landmarks."""
-    return 3.5 * n * landmarks**2
-
-
-def krylov_price(n: int, k: int, *, tiled: bool, columns: int | None = None) -> float:
-    """Return the operations of `krylov` with m columns, 4 K by default."""
-    m = min(COLUMNS_PER_VALUE * k, n) if columns is None else columns
-    # Products, orthogonalisation and Ritz values.
-    price = float(n * n * m + 3 * n * m * m + 8 * m**3)
-    if tiled:  # the kernel is computed again in each pass
-        from .krylov import default_block_size
-
-        price += 50 * n * n * m / default_block_size(k)
-    return price
-
-
 def fits(n: int, tiled: bool) -> bool:
     """Whether two N×N matrices fit into half of the available memory, and may be formed."""
     return not tiled and (n <= SMALL_ROWS or 16 * n**2 <= available_memory() // 2)
-
-
-def affordable(accuracy: Accuracy, n: int, k: int) -> Accuracy:
-    """Return the accuracy with its relaxed `tol` where the other takes too many operations."""
-    price = min(exact_price(n), krylov_price(n, k, tiled=True))
-    if accuracy.relaxed is None or price <= AFFORDABLE:
-        return accuracy
-    return Accuracy(accuracy.gamma, accuracy.relaxed())
-
-
-def relaxed_tol(noise: float) -> float:
-    """Return the `tol` for data with this sampling noise: a fifth of it, at least 0.05."""
-    return max(SAMPLED_TOL, noise / 5.0)
-
-
-def sampled_pays(n: int, k: int, tol: float, price: float) -> bool:
-    """Return whether `sampled` may reach `tol` in fewer operations than `price`.
-
-    >>> sampled_pays(20_000, 200, 0.1, krylov_price(20_000, 200, tiled=True))
-    True
-    """
-    return tol >= SAMPLED_TOL and sampled_price(n, k) < price
-
-
-def sampled_price(n: int, k: int) -> float:
-    """Return the operations of two rounds of `sampled`; the second takes twice as many."""
-    from .sampled.sizes import first_sizes
-
-    return 3.0 * first_sizes(n, k).work(n)
-
-
-def announce(solver: str, n: int, k: int, price: float) -> None:
-    """Warn if the work takes more than a minute, and say what a subsample would take."""
-    if price > 60.0 * RATE:
-        size = 6000
-        other = min(exact_price(size), krylov_price(size, min(k, size), tiled=False))
-        warn(
-            f"solver={solver!r} will take about {duration(price / RATE)} for {n:,} rows on two "
-            f"cores; subsample={size}: about {duration(other / RATE)}.{missing_numba(n)}",
-            CostWarning,
-            severity=price,
-        )
 
 
 def streamed_fallback(n: int, n_features: int, k: int, tol: float) -> str:

@@ -110,6 +110,10 @@ class EigenSolver(ABC):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of `operator`."""
 
+    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+        """Return the operations that this will take (see `prices`); 0 if the data decides."""
+        return 0.0
+
     def require_memory(self, n_samples: int) -> None:  # noqa: B027
         """Raise InputError for more rows than fit into memory; most solvers have no such limit."""
 

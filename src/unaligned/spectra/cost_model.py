@@ -10,11 +10,13 @@ import numpy as np
 from scipy import sparse
 
 from ..data.dataset import Dataset
+from ..engine import one_blas
 from ..engine.memory import storage_for
+from ..errors import about, collected
 from ..operators.bandwidth_sampled import PAIRS
 from ..operators.base import CHECKABLE, PSDOperator
 from ..operators.kernel import is_euclidean
-from . import auto, pipeline
+from . import auto, pipeline, prices
 from .blocks import sampling_noise
 from .bounds import sample_rows
 from .krylov import Krylov, default_block_size, default_columns
@@ -35,6 +37,23 @@ class Prediction(NamedTuple):
     reason: str
     error: float | None
     sampling_noise: float | None
+
+
+def announce_cost(dataset: Dataset, settings: pipeline.SignatureSettings, k: int) -> None:
+    """Warn if the signature takes more than a minute, before it is sent to another process.
+
+    Warnings of other processes come with their results. Large data is probed for about a second.
+    """
+    n, solver = dataset.n_samples, settings.eigen_solver.name
+    if dataset.kind != "points" or settings.kernel.n_neighbors is not None:
+        return
+    if solver == "auto" and not prices.is_affordable(n, k):
+        with one_blas(), collected():
+            solver = CostModel(dataset, settings, k).predict().solver
+    price = {"exact": prices.exact_price(n), "sampled": prices.sampled_price(n, k)}
+    price["krylov"] = prices.krylov_price(n, k, tiled=True)
+    with about(dataset.label):
+        prices.announce(solver, n, k, price.get(solver, 0.0))
 
 
 class CostModel:
@@ -108,7 +127,7 @@ class CostModel:
             tol, d = self.accuracy.tol, self.dataset.n_features
             if self.is_streamed:
                 solver = auto.resolve_solver(auto.streamed_fallback(n, d, k, tol))
-            elif auto.sampled_pays(n, k, tol, choice.price):
+            elif prices.sampled_pays(n, k, tol, choice.price):
                 solver = auto.resolve_solver("sampled")
         if solver.name == "exact":
             return {"exact": n}, f"{n}³ operations counted"
@@ -120,7 +139,7 @@ class CostModel:
                 and solver.follows(n, self.accuracy.tol)
                 and not is_auto
             ):
-                columns = auto.COLUMNS_PER_VALUE * k
+                columns = prices.COLUMNS_PER_VALUE * k
                 return {"krylov": columns, **sampled}, "Operations of exact products counted"
             return sampled, "Operations of two rounds counted"
         columns, reason = self._columns()
@@ -134,11 +153,11 @@ class CostModel:
         def relaxed() -> float:
             self.noise = sampling_noise(self.rows, self.settings, self.k, 0)
             self.noise *= math.sqrt(self.rows.n_samples / self.n)
-            return auto.relaxed_tol(self.noise)
+            return prices.relaxed_tol(self.noise)
 
         if self.settings.tol is None:
             accuracy = replace(self.accuracy, relaxed=relaxed)
-            self.accuracy = auto.affordable(accuracy, self.n, self.k)
+            self.accuracy = prices.affordable(accuracy, self.n, self.k)
 
     def _landmarks(self) -> tuple[int, str]:
         """Return the predicted number of landmarks: a power of N, fitted to two subsamples."""
@@ -162,7 +181,7 @@ class CostModel:
         # K eigenvalues take as many columns of any matrix with several times as many rows.
         p = min(self.n, max(int(4.5 * self.k), 300), PROBE_ROWS)
         if self.is_sparse and self.n > p:
-            columns = min(auto.COLUMNS_PER_VALUE * self.k, most)
+            columns = min(prices.COLUMNS_PER_VALUE * self.k, most)
             return columns, f"{columns} columns are expected"
         k = self.k if p == self.n else max(min(self.k, round(p / 4.5)), 1)
         found = Krylov().attempt(self.part(p), k, self.accuracy, np.random.default_rng(0))
@@ -175,17 +194,17 @@ class CostModel:
         n, k, operator = self.n, self.k, self.part(PROBE_ROWS // 2)
         unit, entry = _unit_seconds(operator)
         if solver == "exact":
-            return unit * auto.exact_price(n) + entry * n**2
+            return unit * prices.exact_price(n) + entry * n**2
         if solver == "sampled":
-            return unit * auto.sampled_price(n, k)
+            return unit * prices.sampled_price(n, k)
         if solver == "landmarks" and self.is_streamed:
             sample = sample_rows(k)  # two spectra of these measure the effect of σ²
-            fixed = auto.landmark_price(CHOICE_ROWS, effort) + 2.0 * auto.exact_price(sample)
+            fixed = prices.landmark_price(CHOICE_ROWS, effort) + 2.0 * prices.exact_price(sample)
             passes = 3.0 * n * effort
             return unit * (fixed + passes * effort) + entry * (passes + 2.0 * sample**2)
         if solver == "landmarks":
-            return unit * auto.landmark_price(n, effort) + 2.0 * entry * n * effort
-        price = auto.krylov_price(n, k, tiled=self.is_tiled, columns=effort)
+            return unit * prices.landmark_price(n, effort) + 2.0 * entry * n * effort
+        price = prices.krylov_price(n, k, tiled=self.is_tiled, columns=effort)
         if self.is_tiled:
             return unit * price
         block = np.ones((operator.n_samples, default_block_size(k)))

@@ -14,6 +14,7 @@ from ..engine.threads import own_threads
 from ..errors import InputError
 from ..operators.base import PSDOperator
 from .base import Accuracy, EigenSolver, Spectrum, descending, negative_mass, rounding_error
+from .prices import exact_price
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Exact(EigenSolver):
                 f"copy; {amount(there)} are available. Use solver='auto', whose values have an "
                 "error bound, or a subsample of the rows."
             )
+
+    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+        """Return 2.2 N³."""
+        return exact_price(operator.n_samples)
 
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator

@@ -51,6 +51,12 @@ class Nystrom(EigenSolver):
         _check.optional_int("sketch_size", self.sketch_size)
         _check.one_of("bound", self.bound, ("certified", "expectation"))
 
+    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+        """Return the operations of one product with M columns, and of their factors."""
+        n, M = operator.n_samples, self.sketch_size or 2 * n_eigenvalues
+        kernel = 50 if operator.storage == "tiled" else 0
+        return float(n * n * (M + kernel) + 3 * n * M * M)
+
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:

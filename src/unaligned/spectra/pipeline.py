@@ -19,9 +19,10 @@ from ..operators.base import PSDOperator, require_positive
 from ..operators.diffusion import DiffusionOperator, build_operator
 from ..operators.kernel import Gaussian, KernelSettings, is_euclidean
 from ..operators.outliers import outlying_rows
-from .auto import relaxed_tol, resolve_solver
+from .auto import resolve_solver
 from .base import Accuracy, EigenSolver
 from .decay import GAMMA_RANGE, GAMMA_RULES, gamma_by_rule
+from .prices import announce, relaxed_tol
 from .signature import Recipe, Signature
 
 
@@ -102,6 +103,7 @@ def compute_signature(
             accuracy = replace(accuracy, relaxed=relaxed)
         built = time.perf_counter()
         with about(dataset.label):
+            announce(solver.name, operator.n_samples, k, solver.price(operator, k, accuracy))
             spectrum = solver.solve(operator, k, accuracy, rng)
             if operator.entry_error > 0:
                 # Relative errors δ of the entries of K change an eigenvalue by 3 δ λ + δ or less.

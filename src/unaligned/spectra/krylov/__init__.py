@@ -17,6 +17,7 @@ from ...operators.base import PSDOperator
 from ...operators.diffusion import DiffusionOperator
 from ...operators.single import SinglePrecision
 from ..base import Accuracy, EigenSolver, Spectrum, negative_mass, rounding_error
+from ..prices import COLUMNS_PER_VALUE, krylov_price
 from .lanczos import EPS, PROBE_STEPS, PROBE_WIDTH, BlockLanczos, complement_norm
 
 SHOWN_ROWS = 5000  # rows from which on a solve takes seconds, and shows its progress
@@ -83,6 +84,14 @@ class Krylov(EigenSolver):
     def __post_init__(self) -> None:
         _check.optional_int("block_size", self.block_size)
         _check.optional_int("max_columns", self.max_columns)
+
+    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+        """Return the operations of 4 K columns; 0 for sparse matrices: products are cheap."""
+        n, k = operator.n_samples, n_eigenvalues
+        columns = min(COLUMNS_PER_VALUE * k, self.max_columns or default_columns(k), n)
+        tiled = operator.storage == "tiled"
+        is_dense = tiled or operator.storage == "dense"
+        return krylov_price(n, k, tiled=tiled, columns=columns) if is_dense else 0.0
 
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator

@@ -20,6 +20,7 @@ from ...rows.reduce import RowPasses
 from ...rows.source import ArrayRows
 from ..base import Accuracy, EigenSolver, Spectrum
 from ..krylov import Krylov
+from ..prices import affordable, is_affordable, krylov_price, sampled_price
 from .estimate import SampledSpectrum, estimate
 from .passes import (
     Degrees,
@@ -90,18 +91,18 @@ class Sampled(EigenSolver):
         """Return whether exact products follow after one round: sampling does not reach `tol`."""
         return self.refine and tol < REACHED and n_samples <= defaults.PRODUCT_ROWS
 
+    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+        """Return the operations of two rounds, and of the exact products that follow."""
+        n, k = operator.n_samples, n_eigenvalues
+        is_strict = accuracy.relaxed is None or is_affordable(n, k)
+        follows = self.follows(n, accuracy.tol if is_strict else defaults.SAMPLED_TOL)
+        return sampled_price(n, k) + (krylov_price(n, k, tiled=True) if follows else 0.0)
+
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of a diffusion operator of points."""
-        from ..auto import affordable, announce, krylov_price, sampled_price
-
-        n = operator.n_samples
-        accuracy = affordable(accuracy, n, n_eigenvalues)
-        price = sampled_price(n, n_eigenvalues)
-        if self.follows(n, accuracy.tol):
-            price += krylov_price(n, n_eigenvalues, tiled=True)
-        announce(self.name, n, n_eigenvalues, price)
+        accuracy = affordable(accuracy, operator.n_samples, n_eigenvalues)
         spectrum = self.attempt(operator, n_eigenvalues, accuracy, rng)
         warn_if_missed(spectrum, accuracy)
         return spectrum
