@@ -82,6 +82,7 @@ def test_the_slowest_stage_may_have_fewer_trials(scaling, tmp_path):
     assert set(more.groupby(["method", "N"]).size()) == {2}
     kept = more.merge(found, on=["trial", "method", "N", "seconds"])
     assert len(kept) == len(found)  # only the missing trial was run
+    assert few.notes(found)[0] == "Gromov-Wasserstein has 1 of 2 trials at N = 160."
 
 
 def test_distances_are_reproducible(scaling, tmp_path):

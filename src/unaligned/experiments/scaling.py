@@ -284,10 +284,15 @@ class Scaling(Experiment):
         return claims
 
     def notes(self, table: pd.DataFrame) -> list[str]:
-        """Return where each method would take an hour or exceed the memory."""
+        """Return which trials are missing, and the N that take an hour or exceed the memory."""
         labels = {m.distance: m.label for m in within(self.panels, table["method"])}
         growth = {name: Growth.of(table, name) for name in labels}
-        return limits_table(growth, labels, self.gibibytes)
+        counts = table.groupby(["method", "N"]).size()
+        fewer = [
+            f"{labels[str(name)]} has {count} of {self.n_trials} trials at N = {size:,.0f}."
+            for (name, size), count in counts[counts < self.n_trials].items()
+        ]
+        return [*fewer, *limits_table(growth, labels, self.gibibytes)]
 
     def draw(self, table: pd.DataFrame) -> Figure:
         """Return Fig. 2: run time with its extrapolation dotted, and normalised distance."""
