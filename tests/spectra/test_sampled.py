@@ -37,11 +37,17 @@ def with_outliers(rng):
     return np.vstack([decaying(rng), 40.0 * rng.normal(size=(25, 20))])
 
 
+def unequal_clusters(rng):
+    shares = 1.0 / np.arange(1, 41) ** 1.5
+    labels = rng.choice(40, size=2000, p=shares / shares.sum())
+    return 4.0 * rng.normal(size=(40, 20))[labels] + rng.normal(size=(2000, 20))
+
+
 def dask(_folder):
     return pytest.importorskip("dask.array").from_array(POINTS, chunks=(300, 5))
 
 
-SETS = {"1/i": decaying, "outliers": with_outliers}
+SETS = {"1/i": decaying, "outliers": with_outliers, "unequal clusters": unequal_clusters}
 
 
 @pytest.fixture(scope="module")

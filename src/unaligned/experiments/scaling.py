@@ -287,10 +287,11 @@ class Scaling(Experiment):
         """Return which trials are missing, and the N that take an hour or exceed the memory."""
         labels = {m.distance: m.label for m in within(self.panels, table["method"])}
         growth = {name: Growth.of(table, name) for name in labels}
-        counts = table.groupby(["method", "N"]).size()
+        counts = table.groupby(["method", "N"], as_index=False).size()
         fewer = [
-            f"{labels[str(name)]} has {count} of {self.n_trials} trials at N = {size:,.0f}."
-            for (name, size), count in counts[counts < self.n_trials].items()
+            f"{labels[name]} has {count} of {self.n_trials} trials at N = {size:,.0f}."
+            for name, size, count in counts.itertuples(index=False)
+            if count < self.n_trials
         ]
         return [*fewer, *limits_table(growth, labels, self.gibibytes)]
 

@@ -141,7 +141,12 @@ def estimate(
     logs = np.log(np.maximum(theta, np.finfo(float).tiny))
     influence = (weighted @ leading) * apart / scale
     influence += shares * (2.0 * degree_errors[:, None] - degrees)
-    noise = np.sqrt(np.einsum("ij,ij,i->j", influence, influence, sampled))
+    squared = influence**2 * sampled[:, None]
+    # Few rows carry the noise of functions of small clusters. It is then uncertain itself, with ν
+    # degrees of freedom: the variance of Student's t is about 1 + 2/ν.
+    variance = squared.sum(axis=0)
+    few = (squared**2).sum(axis=0) / np.maximum(variance**2, np.finfo(float).tiny)  # 1/ν
+    noise = np.sqrt(variance * (1.0 + 2.0 * few))
     return SampledSpectrum(
         values,
         noise,
