@@ -70,6 +70,17 @@ def test_pca_of_tall_data_equals_a_full_decomposition(offset):
     assert np.allclose(np.abs(found), np.abs(expected), atol=1e-7)
 
 
+@pytest.mark.parametrize("shape", [(1100, 1050), (1050, 1100), (1010, 4100)])
+def test_pca_of_wide_noise_is_exact_for_dense_and_sparse(shape):
+    values = np.random.default_rng(0).normal(size=shape)
+    centred = values - values.mean(axis=0)
+    covariance = centred @ centred.T if shape[0] < shape[1] else centred.T @ centred
+    wanted = np.sqrt(np.linalg.eigvalsh(covariance)[::-1][:10])
+    for given in (values, sparse.csr_array(values)):
+        lengths = np.linalg.norm(apply_steps(given, ("pca:10",)), axis=0)
+        np.testing.assert_allclose(lengths, wanted, rtol=1e-8)
+
+
 def test_full_pca_of_a_wide_sparse_table_keeps_distances():
     wide = sparse.random_array((20, 3100), density=0.02, rng=0, format="csr")
     scores = apply_steps(wide, ("pca:20",))

@@ -106,7 +106,23 @@ def test_a_log_has_a_line_per_tenth(capsys):
             advance(1)
     progress.close()
     lines = [line for line in capsys.readouterr().err.splitlines() if " of " in line]
-    assert lines == [f"reading: {20 * tenth} of 200" for tenth in range(1, 11)]
+    done = [line.partition(", about")[0] for line in lines]
+    assert done == [f"reading: {20 * tenth} of 200" for tenth in range(1, 11)]
+
+
+def test_a_log_says_how_long_the_rest_takes(capsys, monkeypatch):
+    progress, seconds = Progress(True), iter(range(1000))
+    with progress.task("reading", 100) as advance:
+        monkeypatch.setattr(progress._bars, "get_time", lambda: float(next(seconds)))
+        for _ in range(10):
+            advance(10)
+    progress.close()
+    assert "reading: 50 of 100, about" in capsys.readouterr().err
+
+
+def test_rows_in_memory_show_the_phases_of_sampled(capsys):
+    ua.signature(POINTS, n_eigenvalues=20, solver="sampled", tol=0.5, progress=True)
+    assert f"products: {len(POINTS)} of {len(POINTS)}" in capsys.readouterr().err
 
 
 def test_progress_must_be_true_or_false():

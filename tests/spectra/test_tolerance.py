@@ -7,10 +7,12 @@ import unaligned as ua
 from unaligned import cost
 from unaligned._format import duration
 from unaligned.data.dataset import Dataset
-from unaligned.errors import CostWarning
+from unaligned.errors import CostWarning, InputError
 from unaligned.spectra import auto, prices
 from unaligned.spectra.base import Accuracy
 from unaligned.spectra.blocks import sampling_noise
+from unaligned.spectra.exact import Exact
+from unaligned.spectra.krylov import Krylov
 from unaligned.spectra.pipeline import SignatureSettings
 
 NOISE = np.random.default_rng(0).normal(size=(1500, 12))
@@ -75,9 +77,9 @@ def test_a_solver_that_was_asked_for_is_announced(monkeypatch, solver):
         ua.signature(ua.Dataset(NOISE[:400], name="noise"), n_eigenvalues=30, solver=solver, tol=1)
 
 
-@pytest.mark.parametrize("solver", ["auto", "exact", "krylov"])
+@pytest.mark.parametrize("solver", ["auto", "exact", "krylov", "nystrom", "sampled"])
 def test_other_processes_announce_before_they_begin(monkeypatch, solver):
-    begun = []
+    begun, named = [], "(krylov|exact)" if solver == "auto" else solver
     monkeypatch.setattr(prices, "RATE", 1.0)
     monkeypatch.setattr(prices, "AFFORDABLE", 0.0)
 
@@ -86,11 +88,34 @@ def test_other_processes_announce_before_they_begin(monkeypatch, solver):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("unaligned.execution.collect", job)
-    announced = pytest.warns(CostWarning, match="'large': solver='(krylov|exact)' will take")
+    announced = pytest.warns(CostWarning, match=f"'large': solver='{named}' will take")
     data = {"small": NOISE[:1000], "large": NOISE}
     with announced, pytest.raises(KeyboardInterrupt):
         ua.compare(data, solver=solver, engine="processes", tol=1e-5)
     assert begun
+
+
+def test_landmarks_are_announced_once_their_number_is_known(monkeypatch):
+    monkeypatch.setattr(prices, "RATE", 1.0)
+    angles = np.random.default_rng(0).uniform(0, 6, size=(52_000, 1))
+    rows = ua.Dataset(np.hstack([np.cos(angles), np.sin(angles)]), name="circle")
+    with pytest.warns(
+        CostWarning, match=r"'circle': solver='landmarks' will take about .* 52,000"
+    ):
+        ua.signature(rows, n_eigenvalues=20)
+
+
+def test_a_subsample_has_the_cost_of_the_same_solver():
+    exact, krylov = Exact(), Krylov()
+    with pytest.warns(CostWarning, match="subsample=6000: about 11 s"):
+        prices.announce_solver(exact, 20_000, 200, Accuracy(), "dense")
+    with pytest.warns(CostWarning, match="subsample=6000: about 1 s"):
+        prices.announce_solver(krylov, 60_000, 200, Accuracy(), "tiled")
+
+
+def test_estimate_of_too_many_components_names_the_whole_data():
+    with pytest.raises(InputError, match=r"'pca:13' needs at least 13.*shape \(1500, 12\)"):
+        ua.estimate(NOISE, n_eigenvalues=20, preprocess="pca:13")
 
 
 def test_estimate_counts_a_subsample():

@@ -141,8 +141,8 @@ def pca(values: Values, n_components: float) -> FloatArray:
     """Return the scores on the first principal components.
 
     Tall data (N ≥ 10 d, d ≤ 4000) by one product for its d × d covariance, small data (N or d at
-    most 1000) by a full SVD, else by a randomized SVD with a fixed seed, so that the same data
-    always has the same scores.
+    most 1000) by a full SVD, else by ARPACK with a fixed start: all of them to rounding, so that
+    dense and sparse values have the same scores.
     """
     from sklearn.decomposition import PCA
 
@@ -156,7 +156,7 @@ def pca(values: Values, n_components: float) -> FloatArray:
     if not sparse.issparse(values) and n >= 10 * d and d <= COVARIANCE_COLUMNS:
         solver, values = "covariance_eigh", values - values.mean(axis=0)  # against cancellation
     elif not sparse.issparse(values):
-        solver = "full" if smaller_side <= 1000 else "randomized"
+        solver = "full" if smaller_side <= 1000 or k == smaller_side else "arpack"
     elif d <= COVARIANCE_COLUMNS:
         solver = "covariance_eigh"
     else:

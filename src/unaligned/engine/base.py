@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
+from .._format import duration
 from ..errors import InputError, InputTypeError, Note, collected, repeat
 from .blas import available_cores, resolve_jobs
 
@@ -104,7 +105,9 @@ class Task:
             self._bars.update(self._row, completed=self.done)
             tenths = (10 * min(done, self._total) // self._total for done in (before, self.done))
             if not self._bars.console.is_terminal and len(set(tenths)) > 1:
-                self._bars.print(f"{self._description}: {self.done} of {self._total}")
+                left = self._bars.tasks[self._bars.task_ids.index(self._row)].time_remaining
+                rest = f", about {duration(left)} left" if left else ""
+                self._bars.print(f"{self._description}: {self.done} of {self._total}{rest}")
 
     def hide(self) -> None:
         """Remove the bar."""

@@ -110,8 +110,11 @@ class EigenSolver(ABC):
     ) -> Spectrum:
         """Return the `n_eigenvalues` largest eigenvalues of `operator`."""
 
-    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
-        """Return the operations that this will take (see `prices`); 0 if the data decides."""
+    def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
+        """Return the operations for an operator of this storage (see `prices`).
+
+        0 if the data decides: then the solver announces them once it knows.
+        """
         return 0.0
 
     def require_memory(self, n_samples: int) -> None:  # noqa: B027

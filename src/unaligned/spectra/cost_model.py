@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from ..data.dataset import Dataset
+from ..data.preprocess import require_components
+from ..defaults import SAMPLED_TOL
 from ..engine import one_blas
 from ..engine.memory import storage_for
 from ..errors import about, collected
@@ -44,16 +46,24 @@ def announce_cost(dataset: Dataset, settings: pipeline.SignatureSettings, k: int
 
     Warnings of other processes come with their results. Large data is probed for about a second.
     """
-    n, solver = dataset.n_samples, settings.eigen_solver.name
-    if dataset.kind != "points" or settings.kernel.n_neighbors is not None:
-        return
-    if solver == "auto" and not prices.is_affordable(n, k):
+    n, solver, kernel = dataset.n_samples, settings.eigen_solver, settings.kernel
+    is_points, storage = dataset.kind == "points", "dense"
+    if (
+        kernel.n_neighbors
+        or dataset.kind == "graph"
+        or (sparse.issparse(dataset.values) and not is_points)
+    ):
+        storage = "sparse"
+    elif is_points and is_euclidean(kernel.metric):
+        storage = storage_for(n, kernel.memory_limit)
+    if solver.name == "auto" and storage != "sparse" and not prices.is_affordable(n, k):
         with one_blas(), collected():
-            solver = CostModel(dataset, settings, k).predict().solver
-    price = {"exact": prices.exact_price(n), "sampled": prices.sampled_price(n, k)}
-    price["krylov"] = prices.krylov_price(n, k, tiled=True)
+            solver = auto.resolve_solver(CostModel(dataset, settings, k).predict().solver)
+    # By default no exact products follow `sampled`: they are for a strict `tol`.
+    relaxed = (lambda: SAMPLED_TOL) if settings.tol is None else None
+    accuracy = replace(settings.accuracy, relaxed=relaxed)
     with about(dataset.label):
-        prices.announce(solver, n, k, price.get(solver, 0.0))
+        prices.announce_solver(solver, n, k, accuracy, storage)
 
 
 class CostModel:
@@ -79,6 +89,8 @@ class CostModel:
         if self.dataset.kind != "points":
             return self.dataset, 0.0
         components = [int(s[4:]) for s in self.dataset.preprocess if s.startswith("pca:")]
+        for count in components[:1]:  # the error is about all rows, not about the sample
+            require_components(count, self.dataset.values.shape)
         size = min(self.n, max([PROBE_ROWS, *components]))
         drawn = self.dataset.subsample(size, np.random.default_rng(0))
         seconds = _seconds(drawn.prepared) * self.n / size if self.dataset.preprocess else 0.0

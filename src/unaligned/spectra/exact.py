@@ -44,9 +44,9 @@ class Exact(EigenSolver):
                 "error bound, or a subsample of the rows."
             )
 
-    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+    def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
         """Return 2.2 N³."""
-        return exact_price(operator.n_samples)
+        return exact_price(n_samples)
 
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator

@@ -51,10 +51,10 @@ class Nystrom(EigenSolver):
         _check.optional_int("sketch_size", self.sketch_size)
         _check.one_of("bound", self.bound, ("certified", "expectation"))
 
-    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+    def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
         """Return the operations of one product with M columns, and of their factors."""
-        n, M = operator.n_samples, self.sketch_size or 2 * n_eigenvalues
-        kernel = 50 if operator.storage == "tiled" else 0
+        n, M = n_samples, min(self.sketch_size or 2 * n_eigenvalues, n_samples)
+        kernel = 50 if storage == "tiled" else 0
         return float(n * n * (M + kernel) + 3 * n * M * M)
 
     def solve(

@@ -22,7 +22,7 @@ from ..operators.outliers import outlying_rows
 from .auto import resolve_solver
 from .base import Accuracy, EigenSolver
 from .decay import GAMMA_RANGE, GAMMA_RULES, gamma_by_rule
-from .prices import announce, relaxed_tol
+from .prices import announce_solver, relaxed_tol
 from .signature import Recipe, Signature
 
 
@@ -103,7 +103,7 @@ def compute_signature(
             accuracy = replace(accuracy, relaxed=relaxed)
         built = time.perf_counter()
         with about(dataset.label):
-            announce(solver.name, operator.n_samples, k, solver.price(operator, k, accuracy))
+            announce_solver(solver, operator.n_samples, k, accuracy, operator.storage)
             spectrum = solver.solve(operator, k, accuracy, rng)
             if operator.entry_error > 0:
                 # Relative errors δ of the entries of K change an eigenvalue by 3 δ λ + δ or less.

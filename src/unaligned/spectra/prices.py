@@ -9,11 +9,12 @@ from .._format import duration
 from ..defaults import SAMPLED_TOL
 from ..errors import CostWarning, warn
 from ..operators.kernel import missing_numba
-from .base import Accuracy
+from .base import Accuracy, EigenSolver
 
 # Operations up to which `tol=None` means 1e-4: about a minute on two cores.
 AFFORDABLE = 2.5e12
 RATE = 4.3e10  # operations per second of two cores
+FEWER = 6000  # rows that an announcement proposes
 COLUMNS_PER_VALUE = 4  # m/K expected of `krylov`: 2.5 on digits, 5 on isotropic noise
 
 
@@ -72,14 +73,23 @@ def relaxed_tol(noise: float) -> float:
     return max(SAMPLED_TOL, noise / 5.0)
 
 
-def announce(solver: str, n: int, k: int, price: float) -> None:
-    """Warn if the work takes more than a minute, and say what a subsample would take."""
+def announce(solver: str, n: int, k: int, price: float, of_fewer: float | None = None) -> None:
+    """Warn if the work takes more than a minute, and say what 6000 rows would take.
+
+    `of_fewer` are their operations, by default those of `auto`.
+    """
     if price > 60.0 * RATE:
-        size = 6000
-        other = min(exact_price(size), krylov_price(size, min(k, size), tiled=False))
+        if of_fewer is None:
+            of_fewer = min(exact_price(FEWER), krylov_price(FEWER, min(k, FEWER), tiled=False))
         warn(
             f"solver={solver!r} will take about {duration(price / RATE)} for {n:,} rows on two "
-            f"cores; subsample={size}: about {duration(other / RATE)}.{missing_numba(n)}",
+            f"cores; subsample={FEWER}: about {duration(of_fewer / RATE)}.{missing_numba(n)}",
             CostWarning,
             severity=price,
         )
+
+
+def announce_solver(solver: EigenSolver, n: int, k: int, accuracy: Accuracy, storage: str) -> None:
+    """Announce the work of a solver that was asked for."""
+    of_fewer = solver.price(FEWER, min(k, FEWER), accuracy, "dense")
+    announce(solver.name, n, k, solver.price(n, k, accuracy, storage), of_fewer or None)

@@ -85,13 +85,13 @@ class Krylov(EigenSolver):
         _check.optional_int("block_size", self.block_size)
         _check.optional_int("max_columns", self.max_columns)
 
-    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+    def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
         """Return the operations of 4 K columns; 0 for sparse matrices: products are cheap."""
-        n, k = operator.n_samples, n_eigenvalues
+        if storage not in ("dense", "tiled"):
+            return 0.0
+        n, k = n_samples, n_eigenvalues
         columns = min(COLUMNS_PER_VALUE * k, self.max_columns or default_columns(k), n)
-        tiled = operator.storage == "tiled"
-        is_dense = tiled or operator.storage == "dense"
-        return krylov_price(n, k, tiled=tiled, columns=columns) if is_dense else 0.0
+        return krylov_price(n, k, tiled=storage == "tiled", columns=columns)
 
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator

@@ -17,6 +17,7 @@ from ...operators.affinity import CrossKernel, KernelAffinity, StreamedAffinity
 from ...operators.diffusion import DiffusionOperator
 from ...rows.reduce import numbers_from
 from ..base import Accuracy, Spectrum
+from ..prices import announce, landmark_price
 from .certificate import RESIDUAL_FLOOR, RowStatistics, Scaling
 from .cholesky import CertifiedCholesky, Forecast, PivotedCholesky, pivoted_factor, warn_of_bound
 
@@ -235,13 +236,14 @@ class StreamedLandmarks:
 
         That is known before the first pass over all rows.
         """
-        tol = self.accuracy.tol
+        n, tol = self.affinity.n_samples, self.accuracy.tol
         basis, forecast, goal, held_out = self._sampled_basis()
         for is_last in (False,) * 5 + (True,):
             basis = self._extend_for(held_out, basis, forecast, goal)
             expected = forecast.rank_for(1.2)
             if expected > affordable:
                 return None
+            announce("landmarks", n, self.n_eigenvalues, landmark_price(n, basis.rank))
             found = self._passes(basis)
             limits = found.statistics.scaling_limits(nonnegative=True)
             # 1 is the largest eigenvalue: W is similar to a stochastic matrix.
@@ -254,7 +256,7 @@ class StreamedLandmarks:
             if basis is before:
                 break
         if bound > tol:
-            remedy, n = None, self.affinity.n_samples
+            remedy = None
             if expected > basis.rank:
                 remedy = (
                     f"It would take {f'about {expected:.1g}' if expected <= n else 'nearly all'} "

@@ -10,6 +10,8 @@ from numpy.random import Generator
 
 from ... import _check, defaults
 from ..._check import FloatArray, IndexArray
+from ...engine import Threads
+from ...engine.base import CURRENT
 from ...engine.memory import available_memory
 from ...errors import AccuracyWarning, InputError, warn
 from ...operators.affinity import CrossKernel, KernelAffinity, StreamedAffinity
@@ -91,9 +93,9 @@ class Sampled(EigenSolver):
         """Return whether exact products follow after one round: sampling does not reach `tol`."""
         return self.refine and tol < REACHED and n_samples <= defaults.PRODUCT_ROWS
 
-    def price(self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy) -> float:
+    def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
         """Return the operations of two rounds, and of the exact products that follow."""
-        n, k = operator.n_samples, n_eigenvalues
+        n, k = n_samples, n_eigenvalues
         is_strict = accuracy.relaxed is None or is_affordable(n, k)
         follows = self.follows(n, accuracy.tol if is_strict else defaults.SAMPLED_TOL)
         return sampled_price(n, k) + (krylov_price(n, k, tiled=True) if follows else 0.0)
@@ -115,7 +117,7 @@ class Sampled(EigenSolver):
         if isinstance(affinity, StreamedAffinity):
             passes = affinity.passes
         elif isinstance(affinity, KernelAffinity):
-            passes = RowPasses(ArrayRows(affinity.points))
+            passes = RowPasses(ArrayRows(affinity.points), Threads(1, CURRENT.get()))
         else:
             raise InputError(
                 "solver='sampled' needs points with a Euclidean metric and without n_neighbors. "
