@@ -98,6 +98,8 @@ class KernelAffinity(_PointAffinity):
     def rows(self, index: npt.ArrayLike) -> FloatArray:
         """Return the rows with these positions, (len(index), N), in O(len(index) N d)."""
         index = np.asarray(index)
+        if "_matrix" in vars(self):
+            return np.asarray(self._matrix[index])
         out = np.empty((index.size, self.n_samples))
         cloud = self._cloud
         with Workers() as workers:

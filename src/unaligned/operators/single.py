@@ -34,10 +34,10 @@ class SinglePrecision(PSDOperator):
         self._diagonal = operator.diagonal() - vector**2
         self._tiles = [slice(i, i + 512) for i in range(0, self.n_samples, 512)]
         self._matrix = np.empty(self.shape, dtype=np.float32)
-        scaling, affinity = operator.scaling, operator.affinity.to_dense()
+        scaling, affinity = operator.scaling, operator.affinity
 
         def convert(rows: slice) -> None:
-            tile = affinity[rows]
+            tile = affinity.rows(np.arange(self.n_samples)[rows])
             tile *= scaling[rows, None]
             tile *= scaling
             tile -= vector[rows, None] * vector

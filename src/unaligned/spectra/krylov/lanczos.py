@@ -36,7 +36,7 @@ class BlockLanczos:
     buffer of that process and runs on :math:`(I - Q_0 Q_0^T) W (I - Q_0 Q_0^T)`, the complement of
     what its basis spans.
 
-    With an operator in single precision, the second orthogonalisation is in single precision too.
+    With products in single precision, the second orthogonalisation is in single precision too.
     The relative error of the Ritz values is then at most `orthogonality`, a bound on ‖QᵀQ - I‖ of
     four roundings (3.3e-7 to 4.6e-7 measured on noise, clusters and heavy tails).
 
@@ -65,10 +65,14 @@ class BlockLanczos:
         self._scale = 0.0
         self._product = np.empty((operator.n_samples, 0))
         self._rounded: Any = deflated._rounded if deflated else None
-        if operator.product_error and not deflated:
-            self._rounded = np.empty(buffer.shape, dtype=np.float32, order="F")
         first_block = self._gaussian(width) if start is None else start
         self._next, self.start = self._orthonormal(first_block, 0.0)
+
+    def go_on_with(self, operator: PSDOperator) -> None:
+        """Multiply by a rounded form of the operator from here on."""
+        self.operator = operator
+        self._rounded = np.empty(self.buffer.shape, dtype=np.float32, order="F")
+        self._rounded[:, : self.columns] = self.buffer[:, : self.columns]
 
     @property
     def orthogonality(self) -> float:
