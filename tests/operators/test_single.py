@@ -48,14 +48,16 @@ def test_leading_vector_has_eigenvalue_one():
 
 @pytest.mark.parametrize("make", [noise, correlated, with_outliers])
 @pytest.mark.parametrize("seed", range(2))
-def test_product_error_is_that_of_any_vector(make, seed):
+def test_product_error_is_that_of_random_vectors(make, seed):
     operator = make(seed)
     single = SinglePrecision(operator, np.random.default_rng(seed))
     block = np.random.default_rng(100 + seed).normal(size=(N, 32))
     block /= np.linalg.norm(block, axis=0)
     errors = np.linalg.norm(single @ block - operator @ block, axis=0)
     assert 0.0 < single.product_error < 1e-6
-    assert errors.max() < 3.0 * single.product_error
+    # The mean over vectors: with outliers, single ones are up to five times as large.
+    mean = float(np.sqrt(np.mean(errors**2)))
+    assert 0.7 * single.product_error < mean < 1.6 * single.product_error
     np.testing.assert_array_equal(single.diagonal(), operator.diagonal())
     np.testing.assert_array_equal(single.rows([3, 5]), operator.rows([3, 5]))
 
