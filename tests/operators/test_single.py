@@ -55,7 +55,8 @@ def test_product_error_is_that_of_random_vectors(make, seed):
     block /= np.linalg.norm(block, axis=0)
     errors = np.linalg.norm(single @ block - operator @ block, axis=0)
     assert 0.0 < single.product_error < 1e-6
-    # The mean over vectors: with outliers, single ones are up to five times as large.
+    if make is not with_outliers:  # a few rows have most of the error there: up to 5.1 times
+        assert errors.max() < 3.0 * single.product_error
     mean = float(np.sqrt(np.mean(errors**2)))
     assert 0.7 * single.product_error < mean < 1.6 * single.product_error
     np.testing.assert_array_equal(single.diagonal(), operator.diagonal())
