@@ -112,13 +112,13 @@ def test_kinds_stay_apart_and_what_has_no_dataset_comes_at_once():
     ]
 
 
-def test_costs_are_announced_at_once_and_again_only_if_higher():
+def test_costs_are_announced_at_once_and_again_only_if_much_higher():
     def announce(price):
         with errors.about(f"dataset 'x{price}'"):
             errors.warn(f"{price} min.", errors.CostWarning, severity=price)
 
-    at_once, messages = noted(*(lambda p=p: announce(p) for p in (2, 1, 3)))
-    assert at_once == ["dataset 'x2': 2 min.", "dataset 'x3': 3 min."]
+    at_once, messages = noted(*(lambda p=p: announce(p) for p in (10, 5, 14, 15)))
+    assert at_once == ["dataset 'x10': 10 min.", "dataset 'x15': 15 min."]
     assert not messages
 
 

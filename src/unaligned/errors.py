@@ -182,9 +182,9 @@ class _Call:
         self._lock, self._costliest = threading.Lock(), -1.0
 
     def is_costliest(self, note: Note) -> bool:
-        """Return whether no announcement before was as severe; datasets may run on threads."""
+        """Return whether it is 1.5 times as severe as all before; datasets may run on threads."""
         with self._lock:
-            if note.severity <= self._costliest:
+            if note.severity < 1.5 * self._costliest:
                 return False
             self._costliest = note.severity
             return True

@@ -34,6 +34,7 @@ from .preparation import prepare_additions
 from .result import Comparison
 from .rows.dask import DaskRows
 from .spectra.pipeline import streams
+from .spectra.prices import announced_together
 from .spectra.signature import Signature
 
 
@@ -246,17 +247,18 @@ def describe_all(
     whole = [i for i in missing if i not in split]
     inner, local = None if engine.remote else engine, Threads(1, engine.progress)
     bar = {"description": "describing", "unit": "datasets"}
-    if engine.remote and isinstance(method, SpectralDistance) and whole:
-        from .spectra.cost_model import announce_cost  # which imports all solvers
+    with announced_together(datasets[i].n_samples for i in missing):
+        if engine.remote and isinstance(method, SpectralDistance) and whole:
+            from .spectra.cost_model import announce_cost  # which imports all solvers
 
-        k = method.settings.n_eigenvalues or N_EIGENVALUES
-        largest = max(whole, key=lambda i: datasets[i].n_samples)
-        announce_cost(datasets[largest], method.settings, k)
-    for where, chosen, used in ((engine, whole, inner), (local, split, engine)):
-        some, shared = [datasets[i] for i in chosen], (method, seed, used, cache)
-        described = collect(where, _describe, some, shared=shared, **bar)
-        for i, descriptor in zip(chosen, described, strict=True):
-            found[i] = descriptor
+            k = method.settings.n_eigenvalues or N_EIGENVALUES
+            largest = max(whole, key=lambda i: datasets[i].n_samples)
+            announce_cost(datasets[largest], method.settings, k)
+        for where, chosen, used in ((engine, whole, inner), (local, split, engine)):
+            some, shared = [datasets[i] for i in chosen], (method, seed, used, cache)
+            described = collect(where, _describe, some, shared=shared, **bar)
+            for i, descriptor in zip(chosen, described, strict=True):
+                found[i] = descriptor
     return found
 
 

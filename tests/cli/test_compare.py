@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -401,6 +402,25 @@ def test_info_of_many_rows_uses_a_sample(files):
     shown = parsed("info long.npy -K 20")[0]
     assert shown["n_samples"] == 2500
     assert shown["problem"] is None
+
+
+def test_info_of_a_subsample_has_its_cost(files):
+    rng = np.random.default_rng(0)
+    np.save("long.npy", rng.normal(size=(2500, 2)))
+    shown = parsed("info long.npy cells.npy --subsample 70")
+    assert [item["n_samples"] for item in shown] == [2500, 90]
+    assert [item["solver"] for item in shown] == ["exact", "exact"]
+    assert "--subsample 91 is more than dataset 'cells' has" in fails(
+        "info cells.npy --subsample 91"
+    )
+    assert "--subsample 'few' must be a number" in fails("info cells.npy --subsample few")
+
+
+def test_info_names_what_is_cheaper(files, monkeypatch):
+    found = replace(ua.estimate(ua.load("cells.npy")), cheaper=("subsample=6000: about 6 s",))
+    monkeypatch.setattr(ua, "estimate", lambda *_, **__: found)
+    assert "cells: --subsample 6000: about 6 s" in done("info cells.npy")
+    assert parsed("info cells.npy")[0]["cheaper"] == ["subsample=6000: about 6 s"]
 
 
 class TestAnnData:

@@ -105,6 +105,19 @@ def test_landmarks_are_announced_once_their_number_is_known(monkeypatch):
         ua.signature(rows, n_eigenvalues=20)
 
 
+def test_the_datasets_of_one_call_are_announced_as_a_sum(monkeypatch):
+    price = prices.exact_price(1500)
+    monkeypatch.setattr(prices, "RATE", price / 10.0)  # ten seconds for 1500 rows
+    rng = np.random.default_rng(0)
+    data = {f"x{i}": rng.normal(size=(1500, 3)) for i in range(8)} | {"half": NOISE[:750, :3]}
+    announced = r"about 10 s for 1,500 rows .* 9 datasets about 82 s"
+    with pytest.warns(CostWarning, match=announced) as caught:
+        ua.compare(data, n_eigenvalues=20, solver="exact")
+    assert len(caught) == 1
+    assert "subsample" not in str(caught[0].message)  # 6000 rows are more than there are
+    ua.compare(dict(list(data.items())[:5]), n_eigenvalues=20, solver="exact")  # 50 s: no warning
+
+
 def test_a_subsample_has_the_cost_of_the_same_solver():
     exact, krylov = Exact(), Krylov()
     with pytest.warns(CostWarning, match="subsample=6000: about 11 s"):

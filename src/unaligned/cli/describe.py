@@ -56,6 +56,7 @@ def describe(
     from ..execution import default_jobs
     from ..metrics.les import LES
     from ..preparation import common_size, subsample_all
+    from ..spectra.prices import announced_together
     from ..store.search import require_rows
 
     tags = pairs("--tag", tag)
@@ -99,7 +100,9 @@ def describe(
                 f"error ≤ {found.total_error_bound:.1g} {found.bound_kind}"
             )
 
-    with resumable("Stored signatures are kept: run the same command to continue."):
+    sizes = [dataset.n_samples for dataset in missing.values()]
+    again = "Stored signatures are kept: run the same command to continue."
+    with resumable(again), announced_together(sizes):
         jobs = default_jobs(missing.values()) if run.n_jobs is None else run.n_jobs
         engine.run(add, list(missing), n_jobs=jobs, progress=False, description="describing")
 

@@ -13,7 +13,7 @@ from .._format import amount, duration
 from ..defaults import GAMMA, N_EIGENVALUES
 from ..errors import MissingDataWarning, UnalignedError, UnalignedWarning
 from .app import command, exit_code
-from .options import AsJSON, FileOptions, Files, SignatureOptions
+from .options import AsJSON, FileOptions, Files, SignatureOptions, Subsample
 from .printing import print_json, print_problem, print_table, stdout, table, with_flags
 
 if TYPE_CHECKING:
@@ -23,17 +23,25 @@ if TYPE_CHECKING:
 @command(
     "unaligned info cells.npy",
     "unaligned info table.csv --group-by day",
+    "unaligned info cells.npy --subsample 6000",
     "unaligned info arrays.npz:first --json",
 )
 def info(
-    files: Files, reading: FileOptions, signature: SignatureOptions, json: AsJSON = False
+    files: Files,
+    reading: FileOptions,
+    signature: SignatureOptions,
+    subsample: Subsample = None,
+    json: AsJSON = False,
 ) -> None:
     """Show the contents of files, what a comparison would cost, and suggested settings.
 
-    Shape, type, rows with NaN, duplicates; time and memory of a signature; K and γ as the
-    spectrum suggests them (of 2000 rows if there are more). Files that cannot be read are
-    errors, and the others are shown.
+    Shape, type, rows with NaN, duplicates; time and memory of a signature, with --subsample of as
+    many rows; K and γ as the spectrum suggests them (of 2000 rows if there are more). Files that
+    cannot be read are errors, and the others are shown.
     """
+    from ..metrics.les import LES
+    from ..preparation import common_size
+
     codes: list[int] = []
 
     def on_error(error: UnalignedError) -> None:
@@ -44,7 +52,10 @@ def info(
         warnings.simplefilter("ignore", MissingDataWarning)  # the table has the count
         reading = replace(reading, nan_policy="omit")
         datasets = reading.load(files, short=True, on_error=on_error)
-    found = [dataset_info(item, signature.given()) for item in datasets.values()]
+    options, size = signature.given(), None
+    if subsample is not None and datasets:
+        size = common_size(subsample, list(datasets.values()), LES())
+    found = [dataset_info(item, options, size) for item in datasets.values()]
     if json and found:
         print_json(found)
     elif found:
@@ -55,12 +66,15 @@ def info(
         raise typer.Exit(max(codes))
 
 
-_COST = ("solver", "seconds", "memory_bytes")
+_COST = ("solver", "seconds", "memory_bytes", "cheaper")
 _ADVICE = ("n_eigenvalues", "n_eigenvalues_reason", "gamma", "gamma_reason")
 
 
-def dataset_info(dataset: Dataset, options: dict[str, Any]) -> dict[str, Any]:
-    """Return contents, cost and suggestions; an error of the latter becomes the `problem`."""
+def dataset_info(dataset: Dataset, options: dict[str, Any], size: int | None) -> dict[str, Any]:
+    """Return contents, cost and suggestions; an error of the latter becomes the `problem`.
+
+    `size` is a number of rows to draw first.
+    """
     import unaligned as ua
 
     n_unique = dataset.n_samples
@@ -77,11 +91,11 @@ def dataset_info(dataset: Dataset, options: dict[str, Any]) -> dict[str, Any]:
         "duplicate_rows": dataset.n_samples - n_unique,
         **dict.fromkeys((*_COST, *_ADVICE, "problem")),
     }
-    sample = dataset
-    if dataset.n_samples > 2000:  # a spectrum of 2000 rows takes a second
-        sample = dataset.subsample(2000, dataset.generator(0))
+    sample, n_rows = dataset, min(size or 2000, 2000)  # a spectrum of 2000 rows takes a second
+    if dataset.n_samples > n_rows:
+        sample = dataset.subsample(n_rows, dataset.generator(0))
     try:
-        cost = ua.estimate(dataset, **options)
+        cost = ua.estimate(dataset, subsample=size, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnalignedWarning)  # they would be about the sample
             advice = ua.diagnose(sample, **options)
@@ -108,6 +122,8 @@ def _print(found: Sequence[dict[str, Any]]) -> None:
     for item in found:
         if item not in sound:
             console.print(f"{item['name']}: {item['problem']}")
+        for way in item["cheaper"] or ():
+            console.print(f"{item['name']}: {with_flags(way)}")
     if sound:
         note = "K and γ are suggestions, read off each spectrum. The defaults are "
         note += f"K = min({N_EIGENVALUES}, the smallest number of rows) and γ = {GAMMA:g}."

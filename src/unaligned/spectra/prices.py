@@ -5,6 +5,10 @@ these a second (two cores): eigvalsh 1.3 s at N=3000, landmarks 0.1 s there with
 krylov 1.1 s with 1023 columns; benchmarks/bench_accuracy.py compares choices.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 from .._format import duration
 from ..defaults import SAMPLED_TOL
 from ..errors import CostWarning, warn
@@ -73,20 +77,40 @@ def relaxed_tol(noise: float) -> float:
     return max(SAMPLED_TOL, noise / 5.0)
 
 
+# The rows of all datasets of the call, whose work is announced as one.
+_SIZES: ContextVar[tuple[int, ...]] = ContextVar("_SIZES", default=())
+
+
+@contextmanager
+def announced_together(sizes: Iterable[int]) -> Iterator[None]:
+    """Count the work of datasets with these numbers of rows as one in announcements."""
+    token = _SIZES.set(tuple(sizes))
+    try:
+        yield
+    finally:
+        _SIZES.reset(token)
+
+
 def announce(solver: str, n: int, k: int, price: float, of_fewer: float | None = None) -> None:
     """Warn if the work takes more than a minute, and say what 6000 rows would take.
 
-    `of_fewer` are their operations, by default those of `auto`.
+    `of_fewer` are their operations, by default those of `auto`. The other datasets of the call are
+    assumed to take as much, in proportion to the square of their rows.
     """
-    if price > 60.0 * RATE:
-        if of_fewer is None:
-            of_fewer = min(exact_price(FEWER), krylov_price(FEWER, min(k, FEWER), tiled=False))
-        warn(
-            f"solver={solver!r} will take about {duration(price / RATE)} for {n:,} rows on two "
-            f"cores; subsample={FEWER}: about {duration(of_fewer / RATE)}.{missing_numba(n)}",
-            CostWarning,
-            severity=price,
-        )
+    sizes = _SIZES.get() if len(_SIZES.get()) > 1 else (n,)
+    total = price * sum((size / n) ** 2 for size in sizes)
+    if total <= 60.0 * RATE:
+        return
+    if of_fewer is None:
+        of_fewer = min(exact_price(FEWER), krylov_price(FEWER, min(k, FEWER), tiled=False))
+    fewer = of_fewer * sum((min(size, FEWER) / FEWER) ** 2 for size in sizes)
+    time = duration(price / RATE)
+    text = f"solver={solver!r} will take about {time} for {n:,} rows on two cores"
+    if len(sizes) > 1:
+        text += f", and all {len(sizes)} datasets about {duration(total / RATE)} at this rate"
+    if fewer < total:
+        text += f"; subsample={FEWER}: about {duration(fewer / RATE)}"
+    warn(f"{text}.{missing_numba(n)}", CostWarning, severity=total)
 
 
 def announce_solver(solver: EigenSolver, n: int, k: int, accuracy: Accuracy, storage: str) -> None:
