@@ -8,7 +8,8 @@ million    10⁶ × 50, both: stated error ≤ 0.1, time per point at most that 
 coverage   five families, N = 8000, 4 datasets: the share of runs whose error is at most the stated
            one (bar 0.92), and the median of stated / true error (bar 4); truth by krylov to 1e-5;
            also the share of single values inside their own limits (no bar)
-Run: python benchmarks/bench_sampled.py small|large|million|coverage [rows, or seeds of coverage]
+Run: python benchmarks/bench_sampled.py small|large|million [rows]
+     python benchmarks/bench_sampled.py coverage [seeds] [families]
 """
 
 from __future__ import annotations
@@ -123,9 +124,10 @@ def million(n_rows: int) -> None:
                 )
 
 
-def coverage(n_seeds: int) -> None:
+def coverage(n_seeds: int, *names: str) -> None:
     accuracy = Accuracy(GAMMA, 0.2)
-    for name, make in FAMILIES.items():
+    for name in names or FAMILIES:
+        make = FAMILIES[name]
         ratios, singles = [], []
         for dataset in range(4):
             operator = build_operator(make(8000, dataset), "points", KernelSettings())
@@ -153,4 +155,4 @@ if __name__ == "__main__":
     parts = {"small": (small, 20_000), "large": (large, 200_000), "million": (million, 10**6)}
     parts["coverage"] = (coverage, 25)
     run, default = parts[sys.argv[1]]
-    run(int(float(sys.argv[2])) if len(sys.argv) > 2 else default)
+    run(int(float(sys.argv[2])) if len(sys.argv) > 2 else default, *sys.argv[3:])

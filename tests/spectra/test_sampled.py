@@ -29,7 +29,7 @@ def operator_of(points):
     return DiffusionOperator(KernelAffinity(points, Gaussian(scale)))
 
 
-def decaying(rng, n=1500, d=20):
+def decaying(rng, n=2500, d=20):
     return rng.normal(size=(n, d)) / np.sqrt(np.arange(1, d + 1))
 
 
@@ -39,8 +39,8 @@ def with_outliers(rng):
 
 def unequal_clusters(rng):
     shares = 1.0 / np.arange(1, 41) ** 1.5
-    labels = rng.choice(40, size=2000, p=shares / shares.sum())
-    return 4.0 * rng.normal(size=(40, 20))[labels] + rng.normal(size=(2000, 20))
+    labels = rng.choice(40, size=2500, p=shares / shares.sum())
+    return 4.0 * rng.normal(size=(40, 20))[labels] + rng.normal(size=(2500, 20))
 
 
 def dask(_folder):
@@ -79,7 +79,7 @@ def test_stated_error_covers_the_true_one_and_is_of_its_size(name, truths):
 
 
 def test_isolated_rows_have_their_own_eigenvalues(truths):
-    """25 of 1525 rows far from all others: random landmarks miss most of them."""
+    """25 of 2525 rows far from all others: random landmarks miss most of them."""
     found = solved(with_outliers(np.random.default_rng(0)), 0, max_landmarks=300)
     assert found.stats["rows_isolated"] >= 25
     assert np.abs(np.log(found.eigenvalues) - truths["outliers"]).max() < 0.1
@@ -174,6 +174,45 @@ def test_estimate_from_all_rows_is_rayleigh_ritz(seed):
     found = estimate(F.T @ F, F, W @ F, np.ones(200), np.zeros(200), 10)
     np.testing.assert_allclose(found.values, 0.9 ** np.arange(10), rtol=1e-4)
     assert found.noise.max() == 0.0
+
+
+def close_pairs(rng):
+    """Return W with eigenvalues in pairs 2 % apart, these, and the eigenvectors."""
+    basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    values = 0.9 ** (np.arange(300) // 2) * np.where(np.arange(300) % 2, 0.98, 1.0)
+    return (basis * values) @ basis.T, values, basis
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_outside_mixes_close_eigenvalues(seed):
+    """Each direction outside the functions is shared by both values of a pair."""
+    rng = np.random.default_rng(seed)
+    W, values, basis = close_pairs(rng)
+    F = basis[:, :80] + 0.05 * basis[:, 80:90] @ rng.normal(size=(10, 80))
+    found = estimate(F.T @ F, F, W @ F, np.ones(300), np.zeros(300), 20)
+    plain = np.log(found.ritz_values[:20] / values[:20])
+    errors = np.log(found.values / values[:20])
+    assert np.linalg.norm(errors) < 0.05 * np.linalg.norm(plain)
+    assert np.linalg.norm(errors) < np.linalg.norm(found.half_widths)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sampled_degrees_mix_close_eigenvalues(seed):
+    rng = np.random.default_rng(seed)
+    W, values, _ = close_pairs(rng)
+    errors = 0.2 * rng.normal(size=300)
+    scaled = W * np.exp(-errors) * np.exp(-errors)[:, None]
+    F = np.linalg.eigh(scaled)[1][:, ::-1][:, :120]
+    found = estimate(np.eye(120), F, scaled @ F, np.ones(300), errors, 20)
+    np.testing.assert_allclose(found.values, values[:20], rtol=0.06)
+
+
+def test_most_rows_are_all_rows():
+    assert first_sizes(4300, 200).rows == 4300
+    assert first_sizes(4500, 200).rows == 2200
+    found = solved(decaying(np.random.default_rng(0), n=1500), 0, max_landmarks=300, refine=False)
+    assert found.stats["rows_sampled"] == 1500
+    assert found.stats["error_noise"] == 0.0
 
 
 @pytest.mark.parametrize("seed", range(3))

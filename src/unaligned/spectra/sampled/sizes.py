@@ -40,7 +40,8 @@ def first_sizes(n_samples: int, n_eigenvalues: int, max_landmarks: int = MOST_LA
     """
     n = min(n_samples, max(max_landmarks, 4 * n_eigenvalues), max(2000, 10 * n_eigenvalues))
     m = min(n, max(11 * n_eigenvalues // 4, 60))
-    return Sizes(n, m, min(n_samples, max(1000, 4 * m)))
+    s = max(1000, 4 * m)
+    return Sizes(n, m, s if 2 * s < n_samples else n_samples)  # all rows have no noise
 
 
 def larger_sizes(
