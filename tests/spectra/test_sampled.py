@@ -202,9 +202,9 @@ def test_sampled_degrees_mix_close_eigenvalues(seed):
     W, values, _ = close_pairs(rng)
     errors = 0.2 * rng.normal(size=300)
     scaled = W * np.exp(-errors) * np.exp(-errors)[:, None]
-    F = np.linalg.eigh(scaled)[1][:, ::-1][:, :120]
-    found = estimate(np.eye(120), F, scaled @ F, np.ones(300), errors, 20)
-    np.testing.assert_allclose(found.values, values[:20], rtol=0.06)
+    F = np.linalg.eigh(scaled)[1][:, ::-1][:, :200]
+    found = estimate(np.eye(200), F, scaled @ F, np.ones(300), errors, 20)
+    np.testing.assert_allclose(found.values, values[:20], rtol=0.05)  # 0.13-0.2 one by one
 
 
 def test_most_rows_are_all_rows():
