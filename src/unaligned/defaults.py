@@ -18,7 +18,8 @@ SIGNIFICANCE = 0.05  # p-values up to this count as a difference; intervals hold
 # Points of this many rows and more are processed by blocks: keeping r features of every row
 # (8 r bytes each) in memory costs more than recomputing them in each pass.
 STREAM_ROWS = 50_000
-# Up to this many rows, products with an affinity that is not in memory take minutes.
+# Up to this many rows, products with an affinity that is not in memory take minutes, and may be
+# made without being asked for.
 PRODUCT_ROWS = 100_000
 LAZY_BYTES = 1 << 28  # rows of a file or a Dask array are read whole up to 256 MiB
 

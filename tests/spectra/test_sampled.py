@@ -116,9 +116,18 @@ def test_exact_products_of_rows_read_by_blocks(monkeypatch):
     assert found.stats["storage"] == "streamed"
     assert found.stats["columns"] <= 5 * found.stats["functions"]
     assert np.linalg.norm(found.values - wanted.values) <= found.total_error_bound <= 1e-3
+
+
+def test_exact_products_of_many_rows_are_made_only_where_tol_asks(monkeypatch):
+    points = decaying(np.random.default_rng(0), n=4000)
     monkeypatch.setattr(defaults, "PRODUCT_ROWS", 10)
+    options = {"n_eigenvalues": 20, "solver": Sampled(max_landmarks=100)}
+    found = ua.signature(points, tol=0.015, **options)
+    assert found.total_error_bound <= 0.015
+    assert found.stats["columns"] <= 5 * found.stats["functions"]
     with pytest.warns(AccuracyWarning, match="Raise tol or max_landmarks"):
-        ua.signature(points, **options)
+        found = ua.signature(points, tol=0.02, **options)
+    assert "columns" not in found.stats
 
 
 def test_all_rows_as_landmarks_are_exact():

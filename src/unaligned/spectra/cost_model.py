@@ -146,11 +146,7 @@ class CostModel:
         if solver.name == "sampled":
             self._relax()
             sampled = {"sampled": first_sizes(n, k).landmarks}
-            if (
-                isinstance(solver, Sampled)
-                and solver.follows(n, self.accuracy.tol)
-                and not is_auto
-            ):
+            if isinstance(solver, Sampled) and solver.follows(self.accuracy.tol) and not is_auto:
                 columns = prices.COLUMNS_PER_VALUE * k
                 return {"krylov": columns, **sampled}, "Operations of exact products counted"
             return sampled, "Operations of two rounds counted"

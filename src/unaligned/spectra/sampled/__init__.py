@@ -57,17 +57,17 @@ class Sampled(EigenSolver):
     O(N (n + s) (d + m)) time; memory does not grow with N. Passes over the rows: one for isolated
     rows, one for their degrees if there are any, and one per round.
 
-    Sampling reaches errors of about 0.02. Below, after one round, and where three rounds miss
-    `tol`, exact products follow: `Krylov` with the functions on all rows as its first block takes
-    two to five of them, where it takes thirty from random columns, and gives its bound,
-    `certified` or `probabilistic`. O(N² (d + m)) time for each product, 48 N m bytes.
+    Sampling reaches errors of about 0.02. Below, after one round, and for up to 100,000 rows where
+    three rounds miss `tol`, exact products follow: `Krylov` with the functions on all rows as its
+    first block takes two to five of them, where it takes thirty from random columns, and gives its
+    bound, `certified` or `probabilistic`. O(N² (d + m)) time for each product, 48 N m bytes.
 
     Parameters
     ----------
     max_landmarks
         The largest number of landmarks, raised to 4 K where it is less; None means 6000.
     refine
-        Whether exact products follow, up to 100,000 rows, where sampling does not reach `tol`.
+        Whether exact products follow where sampling does not reach `tol`.
 
     Examples
     --------
@@ -89,15 +89,15 @@ class Sampled(EigenSolver):
         _check.optional_int("max_landmarks", self.max_landmarks)
         _check.flag("refine", self.refine)
 
-    def follows(self, n_samples: int, tol: float) -> bool:
+    def follows(self, tol: float) -> bool:
         """Return whether exact products follow after one round: sampling does not reach `tol`."""
-        return self.refine and tol < REACHED and n_samples <= defaults.PRODUCT_ROWS
+        return self.refine and tol < REACHED
 
     def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
         """Return the operations of two rounds, and of the exact products that follow."""
         n, k = n_samples, n_eigenvalues
         is_strict = accuracy.relaxed is None or is_affordable(n, k)
-        follows = self.follows(n, accuracy.tol if is_strict else defaults.SAMPLED_TOL)
+        follows = self.follows(accuracy.tol if is_strict else defaults.SAMPLED_TOL)
         return sampled_price(n, k) + (krylov_price(n, k, tiled=True) if follows else 0.0)
 
     def solve(
@@ -125,9 +125,10 @@ class Sampled(EigenSolver):
             )
         run = _Run(passes, affinity.kernel, n_eigenvalues, accuracy, rng)
         n_bytes = 48 * run.n * 2 * n_eigenvalues
-        may_refine = self.refine and run.n <= defaults.PRODUCT_ROWS
+        is_asked = self.follows(accuracy.tol)
+        may_refine = is_asked or (self.refine and run.n <= defaults.PRODUCT_ROWS)
         may_refine &= run.n <= defaults.SMALL_ROWS or n_bytes <= available_memory()
-        n_rounds = 1 if may_refine and accuracy.tol < REACHED else 3
+        n_rounds = 1 if may_refine and is_asked else 3
         spectrum = run.solve(self.max_landmarks or MOST_LANDMARKS, n_rounds)
         affinity.entries_evaluated += run.entries
         converged = spectrum.total_log_error(accuracy.gamma) <= accuracy.tol
