@@ -1,6 +1,7 @@
 """Passes over rows: changed rows raise, and every worker gets several jobs."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from unaligned.engine import Engine, Threads
 from unaligned.errors import InputError, InputTypeError
 from unaligned.rows.files import NpyRows, as_source
 from unaligned.rows.reduce import RowPasses, numbers_from
-from unaligned.rows.source import ArrayRows, GeneratedRows
+from unaligned.rows.source import TILE_ROWS, ArrayRows, GeneratedRows
 from unaligned.rows.transforms import ChosenRows, MappedRows
 
 AT = np.array([5.0, 1000.0])
@@ -171,6 +172,22 @@ def test_every_worker_gets_several_jobs_of_the_same_tiles(n_workers):
     assert seen == here
     assert 3 * n_workers <= len(there.sizes) <= 4 * n_workers + 1
     assert len(set(there.sizes[:-1])) == 1
+
+
+@pytest.mark.parametrize("sizes", [(30_000,), (9_999, 1, 20_000), (100, 15_000, 14_900)])
+def test_tiles_end_at_the_same_rows_in_blocks_of_any_size(sizes, engine):
+    ends, seen = np.cumsum((0, *sizes)), []
+
+    def record(rows, start, shared):
+        seen.append((start, start + rows.shape[0]))
+        return 0
+
+    blocks = [POINTS[a:b] for a, b in pairwise(ends)]
+    RowPasses(GeneratedRows(lambda: iter(blocks)), engine).reduce(record, None)
+    starts = {start for start, _ in seen}
+    assert starts >= {*range(0, 30_000, TILE_ROWS), *ends[:-1].tolist()}
+    assert len(seen) == len(starts)
+    assert sum(stop - start for start, stop in seen) == 30_000
 
 
 def test_large_block_of_a_generator_is_divided_into_jobs():

@@ -162,7 +162,7 @@ def over_blocks(
                 if advance is not None:
                     advance(rows.stop - rows.start)
 
-            workers.each(_tiles(block), task)
+            workers.each(_tiles(block, start), task)
             start += block.shape[0]
     return total[0]
 
@@ -187,15 +187,20 @@ def _job(common: tuple[Work[Sum], Any, FloatArray], job: Any) -> Sum:
     total: list[Sum] = []
     for start, rows in chunk.blocks():
         points = rows.astype(np.float64) - centre
-        for tile in _tiles(points):
+        for tile in _tiles(points, start):
             result = function(points[tile], start + tile.start, shared)
             total[:] = [add(total[0], result) if total else result]
     return total[0]
 
 
-def _tiles(block: FloatArray) -> list[slice]:
+def _tiles(block: FloatArray, start: int) -> list[slice]:
+    """Return tiles that end at multiples of their size, whatever the blocks.
+
+    Sums in single precision within a tile depend on its rows, and sources would agree less.
+    """
     n = block.shape[0]
-    return [slice(a, min(a + TILE_ROWS, n)) for a in range(0, n, TILE_ROWS)]
+    first = -(start % TILE_ROWS)
+    return [slice(max(a, 0), min(a + TILE_ROWS, n)) for a in range(first, n, TILE_ROWS)]
 
 
 def _recorded(jobs: Iterator[tuple[int, Any]], sizes: deque[int]) -> Iterator[Any]:

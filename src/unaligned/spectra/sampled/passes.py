@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -213,8 +214,13 @@ def _affinities(kernel: CrossKernel, rows: FloatArray) -> FloatArray:
 def _tiles(
     points: FloatArray, start: int, kernel: CrossKernel
 ) -> Iterator[tuple[IndexArray, FloatArray]]:
-    """Yield tiles of rows whose affinities take 32 MiB, with their positions."""
-    size = int(min(max((1 << 22) // kernel.points.shape[0], 128), 2048))
-    for first in range(0, points.shape[0], size):
-        rows = points[first : first + size]
-        yield np.arange(start + first, start + first + rows.shape[0]), rows
+    """Yield tiles of rows whose affinities take about 32 MiB, with their positions.
+
+    They end at multiples of their size, a power of two, as those of `rows.reduce` do.
+    """
+    size = min(max((1 << 22) // kernel.points.shape[0], 128), 2048)
+    size = 1 << round(math.log2(size))
+    for first in range(-(start % size), points.shape[0], size):
+        rows = points[max(first, 0) : first + size]
+        place = start + max(first, 0)
+        yield np.arange(place, place + rows.shape[0]), rows
