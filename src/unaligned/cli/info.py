@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @command(
     "unaligned info cells.npy",
     "unaligned info table.csv --group-by day",
-    "unaligned info cells.npy --subsample 6000",
+    "unaligned info cells.npy model.npy --subsample common",
     "unaligned info arrays.npz:first --json",
 )
 def info(

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
+from itertools import pairwise
 from operator import add
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -199,8 +200,8 @@ def _tiles(block: FloatArray, start: int) -> list[slice]:
     Sums in single precision within a tile depend on its rows, and sources would agree less.
     """
     n = block.shape[0]
-    first = -(start % TILE_ROWS)
-    return [slice(max(a, 0), min(a + TILE_ROWS, n)) for a in range(first, n, TILE_ROWS)]
+    ends = range(TILE_ROWS - start % TILE_ROWS, n, TILE_ROWS)
+    return [slice(a, b) for a, b in pairwise([0, *ends, n]) if a < b]
 
 
 def _recorded(jobs: Iterator[tuple[int, Any]], sizes: deque[int]) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -220,7 +221,6 @@ def _tiles(
     """
     size = min(max((1 << 22) // kernel.points.shape[0], 128), 2048)
     size = 1 << round(math.log2(size))
-    for first in range(-(start % size), points.shape[0], size):
-        rows = points[max(first, 0) : first + size]
-        place = start + max(first, 0)
-        yield np.arange(place, place + rows.shape[0]), rows
+    ends = range(size - start % size, points.shape[0], size)
+    for first, last in pairwise([0, *ends, points.shape[0]]):
+        yield np.arange(start + first, start + last), points[first:last]
