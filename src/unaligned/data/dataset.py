@@ -256,8 +256,9 @@ class Dataset:
                 digest.update(index.astype(np.int64).data)
             arrays = [self.values.data]
         for array in arrays:
-            values = array.astype(np.float64) + 0.0  # no -0.0
-            digest.update(np.ascontiguousarray(values).data)
+            values = np.array(array, dtype=np.float64, order="C")
+            values += 0.0  # no -0.0
+            digest.update(values.data)
         return digest.hexdigest()
 
     @property
