@@ -111,7 +111,7 @@ def test_interrupted_run_keeps_finished_signatures(tmp_path, monkeypatch, comput
 
     with monkeypatch.context() as patch:
         patch.setattr(SpectralDistance, "describe", stopping)
-        with pytest.raises(KeyboardInterrupt, match="while describing: 2 of 3 datasets done"):
+        with pytest.raises(KeyboardInterrupt, match="during describing: 2 of 3 datasets done"):
             compared(tmp_path, n_jobs=1)
     computed.clear()
     compared(tmp_path)

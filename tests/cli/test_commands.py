@@ -243,13 +243,13 @@ def test_ctrl_c_exits_with_130(monkeypatch):
 
 def test_ctrl_c_message_says_how_to_continue(monkeypatch, tmp_path):
     def stopped(*_, **__):
-        raise KeyboardInterrupt("Stopped by Ctrl-C while tori: 3 of 9 done.")
+        raise KeyboardInterrupt("Stopped by Ctrl-C during tori: 3 of 9 done.")
 
     monkeypatch.setattr("unaligned.experiments.reproduction.reproduce", stopped)
     found = run("reproduce", "tori", "--out", str(tmp_path))
     assert found.exit_code == 130
     assert found.stderr == (
-        "Stopped by Ctrl-C while tori: 3 of 9 done. Finished trials are kept: run the same "
+        "Stopped by Ctrl-C during tori: 3 of 9 done. Finished trials are kept: run the same "
         "command to continue.\n"
     )
 

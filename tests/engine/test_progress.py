@@ -74,7 +74,7 @@ def interrupted(progress):
 
 
 def test_ctrl_c_message_is_that_of_the_outer_task():
-    message = r"^Stopped by Ctrl-C while describing: 1 of 3 datasets done\.$"
+    message = r"^Stopped by Ctrl-C during describing: 1 of 3 datasets done\.$"
     with pytest.raises(KeyboardInterrupt, match=message):
         interrupted(Progress(False))
 
@@ -86,7 +86,7 @@ def test_ctrl_c_message_is_that_of_the_inner_task_of_one_step(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_stream, "kernel_sums", interrupted)
-    message = r"^Stopped by Ctrl-C while row sums: 0 of 6000 rows done\.$"
+    message = r"^Stopped by Ctrl-C during row sums: 0 of 6000 rows done\.$"
     with pytest.raises(KeyboardInterrupt, match=message):
         ua.signature(POINTS, **OPTIONS)
 

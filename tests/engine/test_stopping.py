@@ -61,7 +61,7 @@ def test_ctrl_c_stops_a_comparison_with_a_clear_message(where, n_jobs, delay, tm
                 os.killpg(running.pid, signal.SIGKILL)  # with its workers, which hold the pipes
     assert running.returncode != 0
     last = errors.strip().splitlines()[-1]
-    stopped = r"KeyboardInterrupt: Stopped by Ctrl-C while describing: [0-5] of 6 datasets done\."
+    stopped = r"KeyboardInterrupt: Stopped by Ctrl-C during describing: [0-5] of 6 datasets done\."
     assert re.fullmatch(stopped, last)  # none, unless the machine is very busy
     assert "Exception in" not in errors
     assert not list(tmp_path.iterdir())
@@ -119,7 +119,7 @@ def test_ctrl_c_that_is_swallowed_is_raised_at_the_next_check(work):
 @pytest.mark.usefixtures("default_handler")
 def test_swallowed_ctrl_c_is_reported_with_progress():
     jobs = [lambda: None, swallowed_ctrl_c, lambda: None]
-    with pytest.raises(KeyboardInterrupt, match="while testing: 2 of 3 done"):
+    with pytest.raises(KeyboardInterrupt, match="during testing: 2 of 3 done"):
         engine.run(lambda job: job(), jobs, description="testing")
 
 

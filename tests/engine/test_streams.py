@@ -202,6 +202,6 @@ def test_progress_counts_every_row_and_ctrl_c_stops_between_blocks(tmp_path):
             raise KeyboardInterrupt
         return 0
 
-    with pytest.raises(KeyboardInterrupt, match=r"while counting: \d+ of 3000 rows done"):
+    with pytest.raises(KeyboardInterrupt, match=r"during counting: \d+ of 3000 rows done"):
         passes.reduce(interrupted, None, "counting")
     assert len(seen) < 3  # 3 would be all

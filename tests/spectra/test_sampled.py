@@ -17,7 +17,7 @@ from unaligned.operators.diffusion import DiffusionOperator
 from unaligned.operators.kernel import Gaussian
 from unaligned.spectra.base import Accuracy
 from unaligned.spectra.sampled import Sampled, leading_vectors
-from unaligned.spectra.sampled.estimate import estimate
+from unaligned.spectra.sampled.estimate import SampledSpectrum, estimate
 from unaligned.spectra.sampled.passes import Degrees
 from unaligned.spectra.sampled.sizes import Sizes, first_sizes, larger_sizes
 
@@ -128,6 +128,15 @@ def test_exact_products_of_many_rows_are_made_only_where_tol_asks(monkeypatch):
     with pytest.warns(AccuracyWarning, match="Raise tol or max_landmarks"):
         found = ua.signature(points, tol=0.02, **options)
     assert "columns" not in found.stats
+
+
+def test_hopeless_values_have_finite_limits():
+    one, none = np.ones(2), np.zeros(2)
+    found = SampledSpectrum(one, 1e4 * one, none, none, none, none, none, 0.0, one)
+    spectrum = found.spectrum(2, 0.0)
+    assert np.all(spectrum.lower >= 0)
+    assert np.all(np.isfinite(spectrum.upper))
+    assert spectrum.total_log_error(GAMMA) > 100
 
 
 def test_all_rows_as_landmarks_are_exact():
@@ -349,6 +358,19 @@ class TestSources:
         with pytest.raises(InputError, match="must return the same rows"):
             self.signature(ua.Dataset.from_source(blocks))
         assert len(calls) > 4
+
+    def test_source_in_another_order_raises(self):
+        calls, rng = [], np.random.default_rng(0)
+
+        def blocks():
+            calls.append(1)
+            if len(calls) < 3:
+                return iter([self.points])
+            return iter([np.vstack([self.points[:1], rng.permutation(self.points[1:])])])
+
+        with pytest.raises(InputError, match=r"row \d+ is not the one returned before"):
+            self.signature(ua.Dataset.from_source(blocks))
+        assert len(calls) > 2
 
     @pytest.mark.parametrize("make", [npy, parquet, h5ad, dask], ids=lambda make: make.__name__)
     def test_every_format_gives_the_same_answer(self, make, tmp_path, monkeypatch):

@@ -118,6 +118,27 @@ def test_the_datasets_of_one_call_are_announced_as_a_sum(monkeypatch):
     ua.compare(dict(list(data.items())[:5]), n_eigenvalues=20, solver="exact")  # 50 s: no warning
 
 
+@pytest.mark.parametrize(("solver", "total"), [("sampled", "75 s"), ("krylov", "62 s")])
+def test_a_sum_grows_as_the_work_of_the_solver(monkeypatch, solver, total):
+    monkeypatch.setattr(prices, "RATE", 1.0)
+    with (
+        prices.announced_together([8000, 4000]),
+        pytest.warns(CostWarning, match=f"50 s for 8,000 rows .* 2 datasets about {total}"),
+    ):
+        prices.announce(solver, 8000, 20, 50.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_of_mostly_copies_have_a_noise(monkeypatch, seed):
+    monkeypatch.setattr(prices, "AFFORDABLE", 0.0)
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(6000, 12))
+    points[rng.random(6000) < 0.69] = 0.0  # 48 % of pairs, more than half in some blocks
+    assert 0.05 < ua.estimate(points, n_eigenvalues=20).sampling_noise < 20.0
+    settings = SignatureSettings(n_eigenvalues=20)
+    assert 0.0 < sampling_noise(Dataset(points), settings, 20, seed) < 20.0
+
+
 def test_a_subsample_has_the_cost_of_the_same_solver():
     exact, krylov = Exact(), Krylov()
     with pytest.warns(CostWarning, match="subsample=6000: about 11 s"):

@@ -139,7 +139,7 @@ class Progress:
             if total == 1 and error.args:  # the message of a task inside of this one
                 raise
             done = f"{task.done} of {total} {unit}".rstrip()
-            message = f"Stopped by Ctrl-C while {description}: {done} done."
+            message = f"Stopped by Ctrl-C during {description}: {done} done."
             raise KeyboardInterrupt(message) from None
         finally:
             if token is not None:

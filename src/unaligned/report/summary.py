@@ -262,9 +262,10 @@ def _bounds(content: Content) -> Iterable[str]:
         s.stats["sampling_noise"] for _, s in content.signatures if "sampling_noise" in s.stats
     ]
     if noises:
+        amounts = sorted({number(noise) for noise in (min(noises), max(noises))})
         yield (
             f"Large datasets were computed to a part of their sampling noise, which is about "
-            f"{number(min(noises))} to {number(max(noises))}: so far apart are two samples of "
+            f"{' to '.join(amounts)}: so far apart are two samples of "
             "such a size. A number for <code>tol</code> asks for more."
         )
     if any(s.bound_kind == "expectation" for _, s in content.signatures):

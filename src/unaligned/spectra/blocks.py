@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from .._check import FloatArray
 from ..data.dataset import Dataset
 from ..defaults import FEW_FEATURES, SMALL_ROWS
 from ..engine import Engine, Threads, check_stop, collect, limited_blas
-from ..errors import about
+from ..errors import DegenerateDataError, about
 from ..operators.bandwidth import estimate_scale
 from ..operators.base import MatrixOperator
 from ..operators.diffusion import DiffusionOperator
@@ -24,6 +24,8 @@ from ..operators.pointcloud import CANCELLING, FILLED_BYTES, around_median, squa
 from .exact import Exact
 from .pipeline import SignatureSettings, compute_signature, require_enough
 from .signature import Recipe, Signature
+
+T = TypeVar("T")
 
 
 def noise_floor(squared: FloatArray) -> float:
@@ -68,9 +70,23 @@ def sampling_noise(
     values = drawn.prepared() if drawn.kind == "points" else drawn.values
     blocks = [Dataset(values[i * size : (i + 1) * size]) for i in range(count)]
     settings = replace(settings, n_eigenvalues=min(n_eigenvalues, size))
-    found = block_signatures(blocks, settings, seed, Threads(1))
+
+    def signatures(kernel: KernelSettings) -> list[Signature]:
+        return block_signatures(blocks, replace(settings, kernel=kernel), seed, Threads(1))
+
+    found = with_scale(settings.kernel, signatures)
     logs = np.array([signature.values for signature in found])
     return noise_floor(cdist(logs, logs, "sqeuclidean")) * math.sqrt(count * size / n)
+
+
+def with_scale(kernel: KernelSettings, compute: Callable[[KernelSettings], T]) -> T:
+    """Return `compute(kernel)`, by the mean where few rows have a median of 0 by chance."""
+    try:
+        return compute(kernel)
+    except DegenerateDataError:
+        if kernel.bandwidth != "median":
+            raise
+        return compute(replace(kernel, bandwidth="mean"))
 
 
 def block_signatures(

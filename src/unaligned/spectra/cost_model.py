@@ -17,9 +17,9 @@ from ..engine.memory import storage_for
 from ..errors import about, collected
 from ..operators.bandwidth_sampled import PAIRS
 from ..operators.base import CHECKABLE, PSDOperator
-from ..operators.kernel import is_euclidean
+from ..operators.kernel import KernelSettings, is_euclidean
 from . import auto, pipeline, prices
-from .blocks import sampling_noise
+from .blocks import sampling_noise, with_scale
 from .bounds import sample_rows
 from .krylov import Krylov, default_block_size, default_columns
 from .landmarks import Landmarks, default_budget
@@ -106,7 +106,11 @@ class CostModel:
         rows = self.rows
         if not self.is_given_sparse and n_rows < rows.n_samples:
             rows = rows.subsample(n_rows, np.random.default_rng(n_rows))
-        return pipeline.operator_of(rows, self.kernel, np.random.default_rng(0))[0]
+
+        def operator(kernel: KernelSettings) -> PSDOperator:
+            return pipeline.operator_of(rows, kernel, np.random.default_rng(0))[0]
+
+        return with_scale(self.kernel, operator)
 
     def predict(self) -> Prediction:
         """Return the predicted cost."""

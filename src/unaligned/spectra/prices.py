@@ -19,6 +19,7 @@ from .base import Accuracy, EigenSolver
 AFFORDABLE = 2.5e12
 RATE = 4.3e10  # operations per second of two cores
 FEWER = 6000  # rows that an announcement proposes
+LINEAR = ("landmarks", "sampled")  # solvers whose work grows linearly with the rows
 COLUMNS_PER_VALUE = 4  # m/K expected of `krylov`: 2.5 on digits, 5 on isotropic noise
 
 
@@ -95,15 +96,16 @@ def announce(solver: str, n: int, k: int, price: float, of_fewer: float | None =
     """Warn if the work takes more than a minute, and say what 6000 rows would take.
 
     `of_fewer` are their operations, by default those of `auto`. The other datasets of the call are
-    assumed to take as much, in proportion to the square of their rows.
+    assumed to take as much, in proportion to their rows, or to the square of them.
     """
     sizes = _SIZES.get() if len(_SIZES.get()) > 1 else (n,)
-    total = price * sum((size / n) ** 2 for size in sizes)
+    power = 1 if solver in LINEAR else 2
+    total = price * sum((size / n) ** power for size in sizes)
     if total <= 60.0 * RATE:
         return
     if of_fewer is None:
         of_fewer = min(exact_price(FEWER), krylov_price(FEWER, min(k, FEWER), tiled=False))
-    fewer = of_fewer * sum((min(size, FEWER) / FEWER) ** 2 for size in sizes)
+    fewer = of_fewer * sum((min(size, FEWER) / FEWER) ** power for size in sizes)
     time = duration(price / RATE)
     text = f"solver={solver!r} will take about {time} for {n:,} rows on two cores"
     if len(sizes) > 1:

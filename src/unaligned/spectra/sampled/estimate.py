@@ -73,8 +73,9 @@ class SampledSpectrum:
         rest = n_eigenvalues - values.size
         values = np.concatenate([np.maximum(values, 0.0), np.zeros(rest)])
         widths = np.pad(widths, (0, rest))
-        lower = np.maximum(values * np.exp(-widths) - rounding, 0.0)
-        upper = values * np.exp(widths) + rounding
+        factors = np.exp(np.minimum(widths, 600.0))  # of values that no sampled row shows
+        lower = np.maximum(values / factors - rounding, 0.0)
+        upper = values * factors + rounding
         return Spectrum(values, lower, upper, 0.0, "statistical", "sampled")
 
 

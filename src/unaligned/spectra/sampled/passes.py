@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._check import FloatArray, IndexArray
+from ...errors import InputError
 from ...operators.affinity import CrossKernel
+from ...rows.source import SAME_ROWS
 
 
 class Degrees(NamedTuple):
@@ -41,6 +43,10 @@ class Degrees(NamedTuple):
     def sums(self, kernel: FloatArray, places: IndexArray) -> FloatArray:
         """Return d̂ and ĝ of rows at these positions, (2, b), from k(x_l, x), (n, b)."""
         _, own, here = np.intersect1d(self.positions, places, return_indices=True)
+        # The affinity of a row with itself is 1, but for cancellation far away from all others.
+        if np.any(kernel[own, here] < 0.99):
+            place = int(places[here[np.argmin(kernel[own, here])]])
+            raise InputError(f"row {place} is not the one returned before. {SAME_ROWS}")
         coefficients = np.stack([self.weights, self.weights / self.densities])
         both = coefficients @ kernel
         both[:, here] -= coefficients[:, own]
