@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from .._check import FloatArray
 from ..data.dataset import Dataset
-from ..data.preprocess import require_components
+from ..data.preprocess import apply_steps, is_fitted, require_components
 from ..defaults import SAMPLED_TOL
 from ..engine import one_blas
 from ..engine.memory import storage_for
@@ -88,18 +89,30 @@ class CostModel:
         """Return preprocessed rows, and the seconds to read and preprocess all rows."""
         if self.dataset.kind != "points":
             return self.dataset, 0.0
-        components = [int(s[4:]) for s in self.dataset.preprocess if s.startswith("pca:")]
-        for count in components[:1]:  # the error is about all rows, not about the sample
+        steps = self.dataset.preprocess
+        first = next(
+            (i for i, s in enumerate(steps) if s.startswith("pca:") and is_fitted(s)), None
+        )
+        count = 0 if first is None else int(steps[first][4:])
+        if count:  # the error is about all rows, not about the sample
             require_components(count, self.dataset.values.shape)
-        size = min(self.n, max([PROBE_ROWS, *components]))
+        size = min(self.n, max(PROBE_ROWS, count))
         drawn = self.dataset.subsample(size, np.random.default_rng(0))
-        seconds = _seconds(drawn.prepared) * self.n / size if self.dataset.preprocess else 0.0
+        drawn = drawn.with_options(preprocess=steps[:first])
+        seconds = _seconds(drawn.prepared) * self.n / size if drawn.preprocess else 0.0
+        rows = drawn.prepared()
+        if first is not None:
+            shape = (self.n, rows.shape[1])
+            n_entries = (rows.nnz if sparse.issparse(rows) else rows.size) * self.n // size
+            price = prices.pca_price(shape, count, n_entries, self.dataset.is_lazy)
+            seconds += price * _product_seconds()
+            rows = apply_steps(rough_components(rows, count), steps[first + 1 :])
         if self.dataset.is_lazy:
             started = default_timer()
             n_rows = next(iter(self.dataset.values.blocks())).shape[0]
             n_passes = (5 if self.is_streamed else 2) * self.n / n_rows
             seconds += n_passes * (default_timer() - started)
-        return Dataset(drawn.prepared(), name=self.dataset.name), seconds
+        return Dataset(rows, name=self.dataset.name), seconds
 
     def part(self, n_rows: int) -> PSDOperator:
         """Return the operator of a few rows; that of a given sparse matrix is whole."""
@@ -258,10 +271,25 @@ class CostModel:
 
 def _unit_seconds(operator: PSDOperator) -> tuple[float, float]:
     """Return the time of a multiply-add in a matrix product, and of a kernel entry."""
-    matrix, index = np.ones((384, 384)), np.arange(min(256, operator.n_samples))
+    index = np.arange(min(256, operator.n_samples))
     affinity: Any = getattr(operator, "affinity", operator)
-    unit = _seconds(lambda: matrix @ matrix) / 384**3
-    return unit, _seconds(lambda: affinity.rows(index)) / (index.size * operator.n_samples)
+    return _product_seconds(), _seconds(lambda: affinity.rows(index)) / (
+        index.size * operator.n_samples
+    )
+
+
+def _product_seconds() -> float:
+    """Return the time of a multiply-add in a matrix product."""
+    matrix = np.ones((384, 384))
+    return _seconds(lambda: matrix @ matrix) / 384**3
+
+
+def rough_components(values: Any, n_components: int) -> FloatArray:
+    """Return principal components that are good enough to predict a cost."""
+    from sklearn.decomposition import TruncatedSVD
+
+    scores = TruncatedSVD(n_components, n_iter=2, random_state=0).fit_transform(values)
+    return np.asarray(scores - scores.mean(axis=0), dtype=np.float64)
 
 
 def _seconds(function: Callable[[], Any]) -> float:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from .._format import duration
-from ..defaults import SAMPLED_TOL
+from ..defaults import COVARIANCE_COLUMNS, SAMPLED_TOL
 from ..errors import CostWarning, warn
 from ..operators.kernel import missing_numba
 from .base import Accuracy, EigenSolver
@@ -50,6 +50,24 @@ def sampled_price(n: int, k: int) -> float:
     from .sampled.sizes import first_sizes
 
     return 3.0 * first_sizes(n, k).work(n)
+
+
+def pca_price(shape: tuple[int, int], n_components: int, n_entries: int, blocks: bool) -> float:
+    """Return the operations of `data.preprocess.pca`, or of its form by blocks.
+
+    A decomposition of the covariance takes 4 d³, of all singular vectors 6 N d min(N, d). ARPACK
+    takes 4 to 16 products with a vector per component, each ten times as slow as in a block.
+    """
+    (n, d), smaller = shape, min(shape)
+    is_sparse = n_entries < n * d
+    covariance = (10.0 * n_entries**2 / n if is_sparse else float(n * d * d)) + 4.0 * d**3
+    if blocks:
+        return covariance if d <= COVARIANCE_COLUMNS else 8.0 * n_entries * (n_components + 10)
+    if d <= COVARIANCE_COLUMNS and (is_sparse or n >= 10 * d):
+        return covariance
+    if smaller <= 1000 or n_components == smaller:
+        return 6.0 * n * d * smaller
+    return 150.0 * n_entries * n_components
 
 
 def sampled_pays(n: int, k: int, tol: float, price: float) -> bool:
