@@ -1,5 +1,9 @@
 // What the theme leaves to do for those who use a keyboard or a screen reader.
 window.addEventListener("load", () => {
+  // Cells with sentences get a minimum width.
+  for (const cell of document.querySelectorAll("table td")) {
+    if (cell.textContent.trim().length > 40) cell.classList.add("prose");
+  }
   // A table that scrolls can be scrolled with the arrow keys.
   for (const table of document.querySelectorAll("table")) {
     if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
