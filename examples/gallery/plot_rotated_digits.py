@@ -19,10 +19,9 @@ rng = np.random.default_rng(0)
 datasets, digit = {}, []
 for number in (0, 1, 4, 8):
     first, second, third = rng.permutation(images[labels == number])[:174].reshape(3, 58, 64)
-    rotation = np.linalg.qr(rng.normal(size=(100, 100)))[0]
     datasets[f"{number}, pixels"] = first
-    datasets[f"{number}, rotated × 3"] = 3 * second @ np.linalg.qr(rotation[:64, :64])[0]
-    datasets[f"{number}, 100 columns"] = third @ rotation[:64]
+    datasets[f"{number}, rotated × 3"] = 3 * second @ np.linalg.qr(rng.normal(size=(64, 64)))[0]
+    datasets[f"{number}, 100 columns"] = third @ np.linalg.qr(rng.normal(size=(100, 64)))[0].T
     digit += [str(number)] * 3
 
 # %%
