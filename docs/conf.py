@@ -52,7 +52,7 @@ numpydoc_show_class_members = False
 python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
 
-# The package contains KaTeX; MathML needs neither its fonts nor its style sheet, which are on a CDN.
+# The package contains KaTeX; its fonts and style sheet are on a CDN, and MathML needs neither.
 katex_css_path = "katex-math.css"
 katex_options = "output: 'mathml'"
 

@@ -32,7 +32,7 @@ options = {"preprocess": "arcsinh:150", "n_eigenvalues": 200}
 found = ua.compare(cells, **options)
 per_day = ua.compare({name: rows for name, rows in cells.items() if name.endswith("a")}, **options)
 correlation = per_day.correlate(day[::2])
-print(f"correlation with time, one sample per day: {correlation:.2f}, p = {correlation.p_value:.3f}")
+print(f"correlation with time over six days: {correlation:.2f}, p = {correlation.p_value:.3f}")
 
 # %%
 # All twelve samples.
