@@ -32,11 +32,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinxcontrib.katex",
 ]
 exclude_patterns = ["_templates", "gallery/*.ipynb", "gallery/*.py", "runs"]
 templates_path = ["_templates"]
@@ -51,6 +51,10 @@ autodoc_mock_imports = [name for name in ("torch", "anndata") if find_spec(name)
 numpydoc_show_class_members = False
 python_maximum_signature_line_length = 80
 python_use_unqualified_type_names = True
+
+# The package contains KaTeX; its fonts and style sheet are on a CDN, and MathML needs neither.
+katex_css_path = "katex-math.css"
+katex_options = "output: 'mathml'"
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"unaligned {version}"
@@ -136,7 +140,8 @@ def _show_last_run(app: object, name: str, source: list[str]) -> None:
     if not ABSENT.get(stem):
         return
     note = (
-        f"\n\n.. note::\n\n   Not run in this build: {', '.join(ABSENT[stem])} is not here."
+        f"\n\n.. note::\n\n   Not run in this build: {', '.join(ABSENT[stem])}"
+        f" {'is' if len(ABSENT[stem]) == 1 else 'are'} not here."
         " Files are looked for in the folder that ``UNALIGNED_DATA`` names, by default"
         " ``../shared/data`` beside the clone. The picture is that of the last run.\n\n"
         f".. image:: /figures/gallery/{stem}.png\n   :alt: The picture of the last run\n\n"

@@ -1,8 +1,16 @@
 // What the theme leaves to do for those who use a keyboard or a screen reader.
 window.addEventListener("load", () => {
-  // A table that scrolls can be scrolled with the arrow keys.
-  for (const table of document.querySelectorAll("table")) {
-    if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+  // Cells with sentences get a minimum width.
+  for (const cell of document.querySelectorAll("table td")) {
+    if (cell.textContent.trim().length > 40) cell.classList.add("prose");
+  }
+  // Tables and formulas that scroll can be scrolled with the arrow keys.
+  for (const wide of document.querySelectorAll("table, div.math")) {
+    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0;
+  }
+  // A space between a function such as log and its argument, as TeX sets it.
+  for (const sign of document.querySelectorAll("mo")) {
+    if (sign.textContent === "\u2061") sign.setAttribute("rspace", "0.17em");
   }
   // Where a button shows a text, that is its name.
   for (const button of document.querySelectorAll(".search-button-field[aria-label]")) {

@@ -30,6 +30,12 @@ models = {
 embedded = {"pixels": corpus} | {
     name: model.fit_transform(corpus) for name, model in models.items()
 }
+
+# %%
+# Users of an embedding take Euclidean distances of its rows as they are, and so do both distances:
+# its columns share one unit, also where their spreads differ, as those of NMF do.
+
+embedded = {name: ua.Dataset(rows, shared_unit=True) for name, rows in embedded.items()}
 les = ua.compare(embedded, n_eigenvalues=200)
 cka = ua.compare(embedded, distance="cka")
 

@@ -7,6 +7,8 @@ noisy. ``ua.explain`` leaves out one line of the images after another; where the
 more than noise, the line makes the difference.
 """
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -20,7 +22,7 @@ after.reshape(-1, 8, 8)[:, [3, 6]] += rng.normal(0, 6, size=(len(after), 2, 8))
 
 lines = {f"line {k}": list(range(8 * k, 8 * k + 8)) for k in range(8)}
 found = ua.explain(before, after, by="features", feature_groups=lines, rng=0)
-print(found.summary)
+print(fill(found.summary))
 
 figure, axes = plt.subplots(
     1, 3, figsize=(11, 4), width_ratios=[0.6, 0.6, 1.6], layout="constrained"

@@ -12,6 +12,7 @@ drifted?
 
 import os
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,10 +25,9 @@ reference, other_half = np.array_split(
     np.random.default_rng(0).permutation(stored["x2"]), 2
 )  # fmt: skip
 monitor = ua.DriftMonitor(reference, rng=0)
-print(monitor.check(other_half, name="2, other half"))
+print(fill(str(monitor.check(other_half, name="2, other half"))))
 for number in (3, 4, 5, 6, 8, 9):
-    found = monitor.check(stored[f"x{number}"], name=str(number))
-    print(found)
+    print(fill(str(monitor.check(stored[f"x{number}"], name=str(number)))))
 
 figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
 monitor.plot(ax=ax)

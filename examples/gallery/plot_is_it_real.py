@@ -7,6 +7,8 @@ permutation test of block signatures says whether two datasets differ by more th
 where they have other columns.
 """
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -28,7 +30,7 @@ tests = {
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 for ax, (title, test) in zip(axes, tests.items(), strict=True):
-    print(f"{title}: {test}")
+    print(fill(f"{title}: {test}"))
     test.plot(ax=ax)
     ax.set_title(f"{title}\np = {test.p_value:.4f}")
 plt.show()

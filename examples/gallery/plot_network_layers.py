@@ -4,7 +4,8 @@ Layers of two networks
 
 Two networks of scikit-learn with five hidden layers, trained from different seeds on different halves
 of the digits. Their units have nothing in common, and the images they are shown differ too;
-LES finds the layer of one that corresponds to each layer of the other.
+for five of the six layers of one, inputs included, the layer of the other nearest in LES is the
+corresponding one. The fourth hidden layer is nearer to the fifth.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ order = np.random.default_rng(0).permutation(len(images))
 halves = np.array_split(order, 2)
 
 
-def layers(seed: int, rows: np.ndarray, letter: str) -> dict[str, np.ndarray]:
+def layers(seed: int, rows: np.ndarray, letter: str) -> dict[str, ua.Dataset]:
     """Return the activations of a trained network, layer by layer."""
     network = MLPClassifier(WIDTHS, max_iter=300, random_state=seed)
     network.fit(images[rows], labels[rows])
@@ -31,7 +32,8 @@ def layers(seed: int, rows: np.ndarray, letter: str) -> dict[str, np.ndarray]:
     ):
         active = np.maximum(active @ weights + bias, 0)
         found[f"{letter}{number}"] = active
-    return found
+    # The units of a layer share one scale, also where some are hardly ever active.
+    return {name: ua.Dataset(rows, shared_unit=True) for name, rows in found.items()}
 
 
 # %%

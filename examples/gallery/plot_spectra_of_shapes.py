@@ -2,8 +2,8 @@
 What LES sees: spectra of five shapes
 =====================================
 
-A line, a disc, two clusters, a torus and noise in ten dimensions, 600 points each, and the
-eigenvalues that LES compares. Below γ = 1e-8, the dotted line, they do not count.
+A line, a disc, two clusters of 400 and 200 points, a torus and noise in ten dimensions, 600 points
+each, and the eigenvalues that LES compares. Below γ = 1e-8, the dotted line, they do not count.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ angle, radius = rng.uniform(0, 2 * np.pi, n), np.sqrt(rng.uniform(size=n))
 shapes = {
     "line": np.column_stack([np.linspace(-1, 1, n), np.zeros(n)]),
     "disc": np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]),
-    "two clusters": rng.normal(size=(n, 2)) + np.repeat([[-8, 0], [8, 0]], n // 2, axis=0),
+    "two clusters": rng.normal(size=(n, 2)) + np.repeat([[-8, 0], [8, 0]], [400, 200], axis=0),
     "torus": torus2(torus_angles(n, rng=0)),
     "noise, 10-d": rng.normal(size=(n, 10)),
 }
