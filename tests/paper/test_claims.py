@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import unaligned as ua
+from conftest import DATA
 from reference import matrix_log, matrix_power, random_spd
 from unaligned.data.shapes import torus2, torus3, torus_angles
+from unaligned.experiments.time_courses import read_course
 
 SEEDS = range(5)
 METRICS = ["log-euclidean", "affine-invariant"]
@@ -150,8 +152,7 @@ def test_a_larger_scale_has_a_faster_decay(seed):
         ua.signature(points, n_eigenvalues=40, bandwidth_factor=factor).eigenvalues
         for factor in (1, 2, 4, 8)
     ]
-    for smaller, larger in zip(spectra, spectra[1:], strict=False):
-        assert np.all(larger[1:] < smaller[1:])
+    assert np.all(np.diff(spectra, axis=0)[:, 1:] < 0)
 
 
 def test_isospectral_matrices_are_indistinguishable():
@@ -223,3 +224,18 @@ def test_many_landmarks_hide_the_dimension_from_the_geometry_score():
         ratios.append(across / within)
     assert min(ratios[:2]) > 5
     assert ratios[2] < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("course", "below"), [("CytoTree", True), ("P. falciparum", False)])
+def test_gamma_of_the_cells_against_the_largest_last_eigenvalue(course, below, monkeypatch):
+    # Appendix C: γ = 1e-5 is slightly larger than the largest λ500 of the paper's cells.
+    if not DATA.is_dir():
+        pytest.skip("the cells are not here")
+    monkeypatch.setenv("UNALIGNED_DATA", str(DATA))
+    groups = read_course(course, None, 1500, 0).groups
+    signatures = [ua.signature(group, n_eigenvalues=500) for group in groups.values()]
+    largest = max(signature.eigenvalues[-1] for signature in signatures)
+    assert (largest < 1e-5) == below
+    chosen = ua.signature(next(iter(groups.values())), n_eigenvalues=500, gamma="cutoff")
+    assert chosen.eigenvalues[-1] <= chosen.recipe.gamma <= 2 * chosen.eigenvalues[-1] + 1e-8
