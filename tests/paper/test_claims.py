@@ -239,3 +239,15 @@ def test_gamma_of_the_cells_against_the_largest_last_eigenvalue(course, below, m
     assert (largest < 1e-5) == below
     chosen = ua.signature(next(iter(groups.values())), n_eigenvalues=500, gamma="cutoff")
     assert chosen.eigenvalues[-1] <= chosen.recipe.gamma <= 2 * chosen.eigenvalues[-1] + 1e-8
+
+
+def test_eigenvalues_of_a_circle_are_those_of_its_laplacian():
+    # Section 3.1: (1 - λ)/σ² approaches those of the Laplace-Beltrami operator, 0, 1, 1, 4, 4 …
+    angles = 2 * np.pi * np.arange(600) / 600
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    errors = []
+    for sigma_squared in (0.08, 0.04, 0.02):
+        found = 1 - ua.signature(circle, n_eigenvalues=7, bandwidth=sigma_squared).eigenvalues
+        errors.append(np.abs(4 * found / sigma_squared - [0, 1, 1, 4, 4, 9, 9]).max())
+    assert errors[2] < errors[1] < errors[0]
+    assert errors[2] < 0.3
