@@ -51,6 +51,17 @@ def test_the_page_of_the_paper_is_in_step_with_the_results():
     assert written == page, "run `python docs/paper.py` after docs/refresh.py"
 
 
+def test_the_page_of_the_paper_is_short_and_names_tests_that_exist():
+    text = (DOCS / "paper.md").read_text(encoding="utf-8")
+    table = text.partition("| paper |")[2].partition("## Tables")[0]
+    rows = [line.split(" | ") for line in table.splitlines()[2:] if line]
+    for where, _, here, _, _ in rows:
+        assert len(here) <= 300, where
+    for path, _, name in re.findall(r"pytest ([\w/]+\.py)(::(\w+))?", text):
+        assert f"def {name}" in (ROOT / path).read_text(encoding="utf-8")
+    assert set(re.findall(r'href="#(\w+)"', text)) == set(re.findall(r'id="(\w+)"', text))
+
+
 def test_the_gallery_is_large_enough():
     assert len(EXAMPLES) >= 12
     on_a_fresh_clone = [
