@@ -82,6 +82,11 @@ def signature(
         `nan_policy`, `kind` (as for `Dataset`); for AnnData `use_rep`, `layer`, `var_names`,
         `mask_obs` as in `load`.
 
+    Returns
+    -------
+    Signature
+        Its `values` are log(λ + γ), (K,), the largest first, with bounds on their errors.
+
     Examples
     --------
     >>> import numpy as np
@@ -132,6 +137,11 @@ def distance(
         Options of the distance, such as `n_eigenvalues`, `gamma`, `solver`, `squared`; and
         `kind`, `preprocess`, `fit_on` (`b` is the reference), `nan_policy`, `subsample`,
         `engine` as in `compare`.
+
+    Returns
+    -------
+    float
+        0 for equal data under most distances; an unbiased estimate may be negative.
 
     Examples
     --------
@@ -244,6 +254,12 @@ def compare(
         Options of the distance; `kind` (as for `Dataset`), `preprocess` and `nan_policy` for all
         datasets; for AnnData `group_by` (also `groupby`), a column of `obs` whose values are the
         datasets, and `use_rep` (also `obsm_key`), `layer`, `var_names`, `mask_obs` as in `load`.
+
+    Returns
+    -------
+    Comparison or dict
+        Distances of shape (n, n), or (n, m) to m references; for a list of distances, a
+        `Comparison` by the name of each.
 
     Examples
     --------

@@ -100,6 +100,11 @@ def explain(
         Options of `les`: `n_eigenvalues` (a third of the rows of a block by default), `gamma`,
         `kernel`, `bandwidth`; `preprocess` and `nan_policy`.
 
+    Returns
+    -------
+    Explanation or ScaleExplanation
+        The latter for `by="scale"`.
+
     Examples
     --------
     >>> import numpy as np

@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 
 
 class Quantity(NamedTuple):
-    """A number known of both datasets, with 95 % intervals over blocks of rows."""
+    """A number known of both datasets, with 95 % intervals over blocks of rows.
+
+    Attributes
+    ----------
+    name
+        Such as `dimension`.
+    values
+        Of the first and the second dataset.
+    low, high
+        The ends of the intervals of both.
+    differs
+        Whether the values differ by more than noise.
+    """
 
     name: str
     values: tuple[float, float]
@@ -85,7 +97,13 @@ class ScaleExplanation:
         return next(quantity for quantity in self.quantities if quantity.name == name)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the quantities of both datasets with their intervals, a row for each."""
+        """Return the quantities of both datasets with their intervals, a row for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `first`, `first_low`, `first_high`, the same of `second`, and `differs`.
+        """
         required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
@@ -111,13 +129,30 @@ class ScaleExplanation:
         return " ".join(f"{sentence}." for sentence in sentences)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw both mean spectra with their intervals, and where they part."""
+        """Draw both mean spectra with their intervals, and where they part.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
         from ..figures import scales  # upward, at call time only
 
         return scales(self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values by name, the summary included."""
+        """Return all values by name, the summary included.
+
+        Returns
+        -------
+        dict
+            Quantities and decades as dicts; arrays stay arrays.
+        """
         named = {quantity.name: quantity._asdict() for quantity in self.quantities}
         shares = [decade._asdict() for decade in self.decades]
         return {

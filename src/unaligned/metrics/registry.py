@@ -106,6 +106,13 @@ ALIASES = {
 def available() -> pd.DataFrame:
     """Return a table of the distances: what each needs and what it costs.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row per distance, by name: `what` it is, whether it needs the `same features` or `paired
+        rows`, whether it is `symmetric` and works by `descriptor`, the `kinds` of data, the `extra`
+        to install, and its `cost`.
+
     Examples
     --------
     >>> bool(available().loc["les", "same features"])

@@ -125,6 +125,11 @@ def log_hilbert_schmidt(
     aligned
         Whether matrices with aligned rows are given.
 
+    Returns
+    -------
+    float
+        The distance or its lower bound, not squared.
+
     Examples
     --------
     >>> log_hilbert_schmidt([1.0, 0.5], [0.5, 1.0], 1e-8, 1e-8)
