@@ -180,7 +180,20 @@ def distance(
 
 @overload
 def compare(
-    datasets: Any, references: Any = None, *, distance: DistanceLike = "les", **options: Any
+    datasets: Any,
+    references: Any = None,
+    *,
+    distance: DistanceLike = "les",
+    n_jobs: int | None = None,
+    engine: EngineLike = None,
+    rng: RNGLike = None,
+    progress: bool | None = None,
+    subsample: int | str | None = None,
+    min_samples: int | None = None,
+    fit_on: str | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
+    inference: bool = False,
+    **options: Any,
 ) -> Comparison: ...
 
 
@@ -189,7 +202,16 @@ def compare(
     datasets: Any,
     references: Any = None,
     *,
-    distance: list[DistanceLike] | tuple[DistanceLike, ...],
+    distance: list[Any] | tuple[DistanceLike, ...],
+    n_jobs: int | None = None,
+    engine: EngineLike = None,
+    rng: RNGLike = None,
+    progress: bool | None = None,
+    subsample: int | str | None = None,
+    min_samples: int | None = None,
+    fit_on: str | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
+    inference: bool = False,
     **options: Any,
 ) -> dict[str, Comparison]: ...
 

@@ -7,7 +7,7 @@ import html
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -219,8 +219,8 @@ class Comparison:
         ----------
         method
             `"mds"`: classical scaling, exact for distances such as LES that are Euclidean.
-            `"metric-mds"`: stress minimised by SMACOF (scikit-learn). `"diffusion"`: diffusion maps of
-            the distance matrix, as in Section 5.2.
+            `"metric-mds"`: stress minimised by SMACOF (scikit-learn).
+            `"diffusion"`: diffusion maps of the distance matrix, as in Section 5.2.
         n_components
             The number of coordinates, below that of the datasets.
         rng
@@ -296,7 +296,7 @@ class Comparison:
         Returns
         -------
         Match
-            Without `accuracy` where the right references are not known.
+            Its `accuracy` raises InputError where the right references are not known.
 
         Examples
         --------
@@ -421,6 +421,27 @@ class Comparison:
 
         return group_test(self, "dispersion", groups, n_permutations, rng)
 
+    @overload
+    def explain(
+        self,
+        first: Name,
+        second: Name,
+        data: Any,
+        *,
+        by: Literal["features", "rows"] = ...,
+        **options: Any,
+    ) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, first: Name, second: Name, data: Any, *, by: Literal["scale"], **options: Any
+    ) -> ScaleExplanation: ...
+
+    @overload
+    def explain(
+        self, first: Name, second: Name, data: Any, *, by: str, **options: Any
+    ) -> Explanation | ScaleExplanation: ...
+
     def explain(
         self, first: Name, second: Name, data: Any, **options: Any
     ) -> Explanation | ScaleExplanation:
@@ -464,14 +485,15 @@ class Comparison:
         Parameters
         ----------
         kind
-            `"heatmap"` of the distances; `"embedding"`, a map of the datasets; `"spectra"` of all
-            datasets; `"pair"`, two spectra and their difference by decade; `"dendrogram"`; `"margins"` of
-            layers (Appendix E).
+            `"heatmap"`: the distances. `"embedding"`: a map of the datasets. `"spectra"`: the
+            eigenvalues of all. `"pair"`: two spectra, and the share of each decade in the squared
+            LES. `"dendrogram"`: the tree of `linkage`. `"margins"`: those of layers (Appendix E).
         **options
-            `ax`, `figsize` and `title`; `cmap` (heatmap, embedding and spectra); `color`, one value per
-            dataset or the name of a metadata entry (embedding, spectra and dendrogram); `method`, as for
-            `embed` or `linkage` (embedding and dendrogram); `annotate` and `order`, `"given"` or `"tree"`
-            (heatmap); `first` and `second`, names (pair).
+            Of all kinds: `ax`, `figsize` and `title`. Of the heatmap: `cmap`, `annotate` (write
+            the numbers), and `order`, `"given"` or `"tree"`. Of embedding and spectra: `color`,
+            one value per dataset as a list or dict, or the name of a metadata entry; and `cmap`.
+            Of embedding and dendrogram: `method`, as of `embed` and `linkage`. Of the pair:
+            `first` and `second`, a row and a column; the farthest pair by default.
 
         Returns
         -------

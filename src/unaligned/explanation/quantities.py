@@ -64,13 +64,15 @@ class ScaleExplanation:
         The number of the eigenvalue, from 1, at which the spectra part; None where they do not.
     decades
         The share of each power of ten of the spectrum in the squared distance.
-    spectra
-        Mean log(λ + γ) of the blocks of both datasets, (2, K), and `errors`, the half widths of
-        their 95 % intervals.
+    spectra, errors
+        Mean log(λ + γ) of the blocks of both datasets, (2, K), and the half widths of their 95 %
+        intervals.
     block_size, n_blocks
         Rows of a block, and blocks of each dataset.
     is_complete
         Whether all blocks were done; False after Ctrl-C.
+    by
+        `"scale"`.
     """
 
     names: tuple[str, str]

@@ -34,6 +34,7 @@ class Correlation(float):
     p_value : float
         The share of permutations whose correlation is at least as large in magnitude.
     n_permutations : int
+        The number of permutations.
     is_exact : bool
         Whether all permutations are counted.
     """
@@ -156,6 +157,7 @@ class GroupTest:
     statistic : float
         The pseudo-F.
     p_value : float
+        The share of groupings with an F at least as large.
     smallest_p_value : float
         The smallest that the number of datasets and permutations allows.
     r_squared : float or None
@@ -165,6 +167,7 @@ class GroupTest:
     spread : dict or None
         The mean distance of the datasets of a group to its centroid; PERMDISP only.
     n_permutations : int
+        The number of groupings counted.
     is_exact : bool
         Whether all distinct groupings were counted.
     """

@@ -118,7 +118,7 @@ def load_all(
     Returns
     -------
     dict
-        Name -> `Dataset`, in the order of the file or folder; a name that occurs twice is numbered.
+        Name -> `Dataset`, in the order of the file or folder; repeated names are numbered.
 
     Examples
     --------

@@ -109,9 +109,8 @@ def available() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per distance, by name: `what` it is, whether it needs the `same features` or `paired
-        rows`, whether it is `symmetric` and works by `descriptor`, the `kinds` of data, the `extra`
-        to install, and its `cost`.
+        One row per distance, by name, with columns `what`, `same features`, `paired rows`,
+        `symmetric`, `descriptor`, `kinds`, `extra` (the packages to install) and `cost`.
 
     Examples
     --------

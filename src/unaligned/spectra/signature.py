@@ -36,8 +36,8 @@ class Recipe:
     gamma
         γ.
     kernel
-        `gaussian` or `laplacian`; `diffusion` for an affinity, `heat` for a graph, `none` for an SPD
-        matrix.
+        `gaussian` or `laplacian`; for an affinity `diffusion`, for a graph `heat`, for an SPD
+        matrix `none`.
     bandwidth, bandwidth_factor
         The rule or value of σ², and its factor; `none` and 1 where there is no σ².
     metric
@@ -179,7 +179,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    r"""The log-Euclidean signature of one dataset, F_LES of Algorithm 2 [alg:lesd].
+    r"""The log-Euclidean signature of one dataset, F_LES of Algorithm 2 (``alg:lesd``).
 
     .. math:: F_i = \log(\lambda_i + \gamma), \qquad i = 1, \dots, K
 

@@ -72,7 +72,7 @@ class Neighbour:
     error_bound
         A bound on the error of the distance.
     tags
-        Tag -> value, both as text; empty for a group.
+        Tag -> value, both as text; of a group, the tag that forms groups.
     n_references
         The number of references in the group.
     n_samples
