@@ -119,15 +119,50 @@ class RowSource(ABC):
 
     @abstractmethod
     def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
-        """Yield all rows by chunks with blocks of at most `n_rows`; None is about 8 MiB."""
+        """Yield all rows by chunks with blocks of at most `n_rows`; None is about 8 MiB.
+
+        Parameters
+        ----------
+        n_rows
+            The most rows of a block.
+
+        Yields
+        ------
+        Chunk
+            Consecutive rows, unread; the same ones at every call.
+        """
 
     def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield each chunk in the form that is sent to a worker, with its number of rows."""
+        """Yield each chunk in the form that is sent to a worker, with its number of rows.
+
+        Parameters
+        ----------
+        n_rows
+            As for `chunks`.
+
+        Yields
+        ------
+        n_rows : int
+            The number of rows of the chunk.
+        job : Chunk
+            With its rows, where workers cannot read them.
+        """
         for chunk in self.chunks(n_rows):
             yield chunk.n_rows, chunk if self.is_portable else chunk.with_rows(*chunk.read())
 
     def complete(self, jobs: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        """Yield the jobs; raise at the end if they had more or fewer rows than the source."""
+        """Yield the jobs; raise at the end if they had more or fewer rows than the source.
+
+        Parameters
+        ----------
+        jobs
+            Pairs of a number of rows and anything.
+
+        Yields
+        ------
+        n_rows, job
+            The same pairs.
+        """
         seen = 0
         for n_rows, job in jobs:
             seen += n_rows
@@ -143,7 +178,18 @@ class RowSource(ABC):
         return self.n_rows, self.n_features
 
     def block_rows(self, n_rows: int | None) -> int:
-        """Return the number of rows of a block; for None, those of 8 MiB, in whole tiles."""
+        """Return the number of rows of a block; for None, those of 8 MiB, in whole tiles.
+
+        Parameters
+        ----------
+        n_rows
+            What was asked for, or None.
+
+        Returns
+        -------
+        int
+            At least 256.
+        """
         if n_rows:
             return n_rows
         row_bytes = 8 * max(1, self.n_features)
@@ -153,11 +199,39 @@ class RowSource(ABC):
         return rows if rows < TILE_ROWS else rows // TILE_ROWS * TILE_ROWS
 
     def chunk(self, start: int, size: int, n_rows: int | None, read: Callable[[], Any]) -> Chunk:
-        """Return a chunk of `size` rows from `start` on, with blocks of at most `n_rows`."""
+        """Return a chunk of `size` rows from `start` on, with blocks of at most `n_rows`.
+
+        Parameters
+        ----------
+        start
+            The position of its first row.
+        size
+            Its number of rows.
+        n_rows
+            As for `chunks`.
+        read
+            Returns consecutive arrays, dense or sparse.
+
+        Returns
+        -------
+        Chunk
+            Its rows are read on demand.
+        """
         return Chunk(start, size, self.n_features, self.block_rows(n_rows), repr(self), read)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-        """Yield all rows by dense numeric blocks of at most `n_rows`; None is about 8 MiB."""
+        """Yield all rows by dense numeric blocks of at most `n_rows`; None is about 8 MiB.
+
+        Parameters
+        ----------
+        n_rows
+            The most rows of a block.
+
+        Yields
+        ------
+        ndarray
+            Shape (rows, n_features), dense.
+        """
         for _, chunk in self.complete((chunk.n_rows, chunk) for chunk in self.chunks(n_rows)):
             yield from (block for _, block in chunk.blocks())
 
@@ -185,11 +259,33 @@ class RowSource(ABC):
         return RowSummary(digest.hexdigest(), positions, mean, peak, np.concatenate(sample))
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return the sum of `function(block)` over all blocks."""
+        """Return the sum of `function(block)` over all blocks.
+
+        Parameters
+        ----------
+        function
+            Takes a float64 block; its results have one shape.
+
+        Returns
+        -------
+        ndarray
+            Of that shape.
+        """
         return reduce(add, (function(block.astype(np.float64)) for block in self.blocks()))
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return these rows as float64, in the given order; chunks without any are not read."""
+        """Return these rows as float64, in the given order; chunks without any are not read.
+
+        Parameters
+        ----------
+        rows
+            Positions from 0, in any order.
+
+        Returns
+        -------
+        ndarray
+            Shape (len(rows), n_features).
+        """
         wanted = np.asarray(rows, dtype=np.int64)
         order = np.argsort(wanted, kind="stable")
         ordered = wanted[order]
@@ -211,7 +307,13 @@ class RowSource(ABC):
             position = stop
 
     def read(self) -> FloatArray:
-        """Return all rows as one float64 array."""
+        """Return all rows as one float64 array.
+
+        Returns
+        -------
+        ndarray
+            Shape (n_rows, n_features), in memory.
+        """
         out = np.empty(self.shape)
         seen = 0
         for block in self.blocks():

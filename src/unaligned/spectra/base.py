@@ -19,7 +19,7 @@ from ..operators.base import PSDOperator
 class Accuracy:
     """The wanted accuracy: a 2-norm error of the K values log(λ + γ) of at most `tol`.
 
-    Attributes
+    Parameters
     ----------
     gamma
         γ, not negative.
@@ -46,7 +46,7 @@ class Spectrum:
     probability), `statistical` (95 % limits), hold in `expectation` (Proposition 2), or there are
     `none`.
 
-    Attributes
+    Parameters
     ----------
     eigenvalues
         Shape (K,), descending, not negative.
