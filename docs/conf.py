@@ -186,7 +186,8 @@ def _show_signature(
             return "", None
         if arguments.startswith("(*args"):  # of a mocked base class
             own = signature(vars(item)["__init__"], bound_method=True)
-            arguments = stringify_signature(own, unqualified_typehints=True)
+            text = stringify_signature(own, unqualified_typehints=True)
+            arguments = text.removesuffix(" -> None")
         made = [f.default_factory for f in fields(item)] if is_dataclass(item) else []
         for factory in (found for found in made if found is not MISSING):
             arguments = arguments.replace("<factory>", "{}" if factory is dict else "...", 1)

@@ -54,8 +54,8 @@ class Estimate:
     n_features: int
     n_eigenvalues: int
     reason: str
-    error: float | None = None  # `tol`, which `tol=None` chooses
-    sampling_noise: float | None = None  # where `tol` depends on it
+    error: float | None = None
+    sampling_noise: float | None = None
     cheaper: tuple[str, ...] = ()
 
     def __str__(self) -> str:

@@ -50,7 +50,7 @@ class Facts(NamedTuple):
         The number of rows that `nan_policy="omit"` dropped.
     """
 
-    label: str  # name of the dataset in messages
+    label: str
     kind: str
     n_samples: int
     n_features: int

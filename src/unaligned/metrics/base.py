@@ -61,16 +61,16 @@ class Distance(ABC):
         Whether it may run on several threads without being asked to.
     """
 
-    name: ClassVar[str]  # in `ua.distance`
-    summary: ClassVar[str]  # one line for `ua.available`
-    cost: ClassVar[str]  # one line for `ua.available`
-    same_features: ClassVar[bool] = False  # column j must be the same feature in both datasets
-    paired_rows: ClassVar[bool] = False  # row i must be the same sample in both datasets
-    symmetric: ClassVar[bool] = True  # d(A, B) = d(B, A)
-    kinds: ClassVar[tuple[str, ...]] = KINDS  # of data that it accepts
-    is_descriptor: ClassVar[bool] = False  # the work is done per dataset, and pairs are cheap
-    extra: ClassVar[str | None] = None  # the optional extra that it needs
-    thread_safe: ClassVar[bool] = True  # may run on several threads without being asked to
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    cost: ClassVar[str]
+    same_features: ClassVar[bool] = False
+    paired_rows: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    is_descriptor: ClassVar[bool] = False
+    extra: ClassVar[str | None] = None
+    thread_safe: ClassVar[bool] = True
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:

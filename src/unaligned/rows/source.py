@@ -54,17 +54,39 @@ def require_rows(shape: tuple[int, ...]) -> None:
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows of a source, read on demand."""
+    """Consecutive rows of a source, read on demand.
 
-    start: int  # position of the first row in the source
+    Attributes
+    ----------
+    start
+        The position of the first row in the source.
+    n_rows, n_features
+        Its shape.
+    block_rows
+        The most rows of a block.
+    label
+        The name of the source in messages.
+    read
+        Returns consecutive arrays, dense or sparse.
+    """
+
+    start: int
     n_rows: int
     n_features: int
-    block_rows: int  # maximum number of rows of a block
-    label: str  # name of the source in error messages
-    read: Callable[[], Iterable[Any]]  # returns consecutive arrays, dense or sparse
+    block_rows: int
+    label: str
+    read: Callable[[], Iterable[Any]]
 
     def blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield the rows by dense blocks, each with the position of its first row."""
+        """Yield the rows by dense blocks, each with the position of its first row.
+
+        Yields
+        ------
+        start : int
+            The position of the first row in the source.
+        block : ndarray
+            Shape (rows, n_features), dense.
+        """
         start = self.start
         for rows in self.read():
             for first in range(0, rows.shape[0], self.block_rows):
@@ -84,11 +106,35 @@ class Chunk(NamedTuple):
             )
 
     def with_rows(self, *arrays: Any) -> Chunk:
-        """Return the chunk with its rows in memory, as consecutive arrays."""
+        """Return the chunk with its rows in memory, as consecutive arrays.
+
+        Parameters
+        ----------
+        *arrays
+            Consecutive rows.
+
+        Returns
+        -------
+        Chunk
+            Of the same place in the source.
+        """
         return self._replace(read=partial(list, arrays))
 
     def mapped(self, function: Callable[[Any], Any], n_features: int) -> Chunk:
-        """Return the chunk with a function applied to every block that is read."""
+        """Return the chunk with a function applied to every block that is read.
+
+        Parameters
+        ----------
+        function
+            Takes a float64 block, (rows, d), and returns (rows, n_features).
+        n_features
+            The number of columns of its results.
+
+        Returns
+        -------
+        Chunk
+            Of the same place in the source.
+        """
         return self._replace(read=partial(_mapped_blocks, function, self), n_features=n_features)
 
 
@@ -97,13 +143,27 @@ def _mapped_blocks(function: Callable[[Any], Any], chunk: Chunk) -> Iterator[Any
 
 
 class RowSummary(NamedTuple):
-    """Statistics of all rows, from one pass over them."""
+    """Statistics of all rows, from one pass over them.
 
-    digest: str  # hash of the shape and the values
-    bad: IndexArray  # positions of rows with NaN or infinity
-    mean: FloatArray  # of the other rows, (d,)
-    peak: float  # largest magnitude in the other rows
-    sample: FloatArray  # some of the other rows, (256 or fewer, d); none beyond 200 columns
+    Attributes
+    ----------
+    digest
+        A hash of the shape and the values.
+    bad
+        The positions of rows with NaN or infinity.
+    mean
+        Of the other rows, (n_features,).
+    peak
+        The largest magnitude in the other rows.
+    sample
+        Some of the other rows, 256 or fewer; none beyond 200 columns.
+    """
+
+    digest: str
+    bad: IndexArray
+    mean: FloatArray
+    peak: float
+    sample: FloatArray
 
 
 class RowSource(ABC):

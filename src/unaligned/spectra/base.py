@@ -69,12 +69,12 @@ class Spectrum:
     array([0.0953, 0.1823])
     """
 
-    eigenvalues: FloatArray  # (K,), descending, clipped at 0
-    lower: FloatArray  # (K,), l
-    upper: FloatArray  # (K,), u
-    slack: float  # τ, such as the trace of a residual
+    eigenvalues: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    slack: float
     bound_kind: str
-    solver: str  # its name
+    solver: str
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

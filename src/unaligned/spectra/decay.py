@@ -26,8 +26,8 @@ class Knee(NamedTuple):
         The geometric mean of λᵢ/λᵢ₊₁ before and after the knee.
     """
 
-    position: int  # the number of eigenvalues before the knee
-    ratio_before: float  # the geometric mean of λᵢ/λᵢ₊₁ before the knee
+    position: int
+    ratio_before: float
     ratio_after: float
 
 
