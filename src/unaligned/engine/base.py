@@ -244,10 +244,12 @@ class Engine(ABC):
 
         Parameters
         ----------
-        function, items, shared
+        function, items
             As for `map`.
         combine
             Takes two results.
+        shared
+            As for `map`.
         advance
             Takes nothing.
 

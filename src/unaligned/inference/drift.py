@@ -177,6 +177,11 @@ class DriftMonitor:
         ----------
         reference
             As for `DriftMonitor`, but not signatures.
+
+        Returns
+        -------
+        DriftMonitor
+            The monitor itself.
         """
         if not self._baseline.n_rows:
             raise InputError("The reference of this monitor is signatures. Make a new monitor.")

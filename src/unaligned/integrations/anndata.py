@@ -199,11 +199,13 @@ def _heatmap(
     ----------
     adata
         The cells that `ua.sc.tl.les` compared.
+    key
+        As for `ua.sc.pl.les`.
     order
         `"given"`, or `"tree"` in the order of hierarchical clustering.
     annotate
         Write the numbers into the cells; None does so for up to 12 groups.
-    key, cmap, figsize, title, ax, show, save, return_fig
+    cmap, figsize, title, ax, show, save, return_fig
         As for `ua.sc.pl.les`.
 
     Returns

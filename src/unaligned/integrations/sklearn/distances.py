@@ -86,6 +86,11 @@ class DistanceTransformer(DatasetTransformer):
             The datasets.
         y
             Not used.
+
+        Returns
+        -------
+        DistanceTransformer
+            The transformer itself.
         """
         self._fit(X)
         return self
@@ -247,6 +252,11 @@ class KernelFromDistance(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             The distances within the references, (n, n).
         y
             Not used.
+
+        Returns
+        -------
+        KernelFromDistance
+            The transformer itself.
         """
         X = self._checked(X, reset=True)
         if X.shape[0] != X.shape[1]:

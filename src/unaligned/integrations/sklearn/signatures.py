@@ -126,6 +126,11 @@ class SignatureTransformer(ClassNamePrefixFeaturesOutMixin, DatasetTransformer):
             The datasets.
         y
             Not used.
+
+        Returns
+        -------
+        SignatureTransformer
+            The transformer itself.
         """
         self._fit(X)
         return self
