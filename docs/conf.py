@@ -17,6 +17,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.inspect import signature, stringify_signature
+from sphinx.util.typing import stringify_annotation
 
 import unaligned
 
@@ -195,8 +196,29 @@ def _show_signature(
     return _shortened(arguments), _shortened(result)
 
 
+def _type_attributes(
+    app: object, what: str, name: str, item: Any, options: object, lines: list[str]
+) -> None:
+    """Add the types of fields to the attributes of a result, which has no signature."""
+    if what != "class" or "Attributes" not in lines or "Parameters" in lines:
+        return
+    known = {
+        own: _shortened(kind if isinstance(kind, str) else stringify_annotation(kind, "smart"))
+        for own, kind in vars(item).get("__annotations__", {}).items()
+    }
+    for i in range(lines.index("Attributes") + 2, len(lines)):
+        if not lines[i]:
+            return
+        names = lines[i].split(", ")
+        if all(own in known for own in names):
+            kinds = [known[own] for own in names]
+            kinds = kinds[:1] if len(set(kinds)) == 1 else kinds
+            text = re.sub(r"~(?:\w+\.)*", "", ", ".join(kinds))
+            lines[i] += " : " + re.sub(r"^ClassVar\[(.*)\]$", r"\1", text)
+
+
 def _shorten_property(app: object, domain: str, kind: str, content: Any) -> None:
-    """Shorten the types of properties, which are no part of a signature."""
+    """Shorten the types of properties, which have no signature."""
     for node in content.parent.findall(nodes.Element):
         if node.tagname == "desc_annotation" and node.astext().startswith(": ndarray"):
             node.clear()
@@ -223,5 +245,6 @@ def setup(app: Any) -> None:
     app.connect("source-read", _show_last_run)
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-signature", _show_signature)
+    app.connect("autodoc-process-docstring", _type_attributes, priority=400)  # before numpydoc
     app.connect("autodoc-skip-member", _hide_member)
     app.connect("object-description-transform", _shorten_property)
