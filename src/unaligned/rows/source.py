@@ -248,7 +248,7 @@ class RowSource(ABC):
         Returns
         -------
         int
-            At least 256.
+            `n_rows` where it is given, else 256 or more.
         """
         if n_rows:
             return n_rows
