@@ -217,6 +217,13 @@ def _type_attributes(
             lines[i] += " : " + re.sub(r"^ClassVar\[(.*)\]$", r"\1", text)
 
 
+def _keep_dots(
+    app: object, what: str, name: str, item: Any, options: object, lines: list[str]
+) -> None:
+    """Show the dot of `.npz`, which the role of names would drop."""
+    lines[:] = [re.sub(r"(?<!`)`(\.\w[^`]*)`(?!`)", r"``\1``", line) for line in lines]
+
+
 def _shorten_property(app: object, domain: str, kind: str, content: Any) -> None:
     """Shorten the types of properties, which have no signature."""
     for node in content.parent.findall(nodes.Element):
@@ -246,5 +253,6 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-signature", _show_signature)
     app.connect("autodoc-process-docstring", _type_attributes, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", _keep_dots)
     app.connect("autodoc-skip-member", _hide_member)
     app.connect("object-description-transform", _shorten_property)

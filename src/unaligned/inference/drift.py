@@ -67,7 +67,7 @@ class DriftMonitor:
     Parameters
     ----------
     reference
-        Points or distances, as in `distance`; a list of files or `Dataset`s, joined; or a `Store`
+        Points or distances, as in `distance`; a list of files or datasets, joined; or a `Store`
         or a list of signatures, each of which then is one block, for `les` alone.
     block_size
         Rows b of a block; None takes the most, between 30 and 500, that let a batch of one block
