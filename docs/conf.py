@@ -9,8 +9,15 @@ import os
 import re
 import urllib.request
 import warnings
+from dataclasses import MISSING, fields, is_dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.inspect import signature, stringify_signature
+from sphinx.util.typing import stringify_annotation
 
 import unaligned
 
@@ -151,6 +158,106 @@ def _show_last_run(app: object, name: str, source: list[str]) -> None:
     source[0] = source[0][:at] + note + source[0][at:]
 
 
-def setup(app: object) -> None:
-    """Connect the pages of examples that were not run."""
-    app.connect("source-read", _show_last_run)  # type: ignore[attr-defined]
+# What is shown in place of a type whose expansion nobody reads.
+_ARRAY = r"~?numpy\.ndarray\[tuple\[[^\]]*\], ~?numpy\.dtype\[[^\]]*\]\]"
+_ARRAY_LIKE = r"~?numpy\._typing\.[\w.]+.*?_NestedSequence\[[\w |]*complex[\w |]*\]"
+_TYPES = {
+    rf"{_ARRAY}|\b(?:Float|Index)Array\b|\bnpt\.NDArray\[[\w.]+\]": "~numpy.ndarray",
+    rf"{_ARRAY_LIKE}|\bnpt\.ArrayLike\b": "~numpy.typing.ArrayLike",
+    r"(?<![\w.])np\.": "numpy.",
+    r"(?<![\w.])pd\.": "pandas.",
+    r"\bRNGLike\b": "int | ~numpy.random.Generator | None",
+    r"\b(?:DataLike|EngineLike|Values)\b": "~typing.Any",
+    r"\bDistanceLike\b": "str | ~unaligned.metrics.base.Distance | ~collections.abc.Callable",
+    r"\bNames\b": "tuple[str, ...] | None",
+    r"\bName\b": "str | float",
+    r"\bStep\b": "str | tuple[str, float]",
+    "numpy.random._generator.Generator": "numpy.random.Generator",
+}
+
+
+def _shortened(text: str | None) -> str | None:
+    """Return a signature with types as a reader knows them."""
+    for pattern, name in _TYPES.items():
+        text = text and re.sub(pattern, name, text)
+    return text
+
+
+def _show_signature(
+    app: object, what: str, name: str, item: Any, options: object, arguments: str, result: str
+) -> tuple[str | None, str | None]:
+    """Shorten types; leave out the constructor of a class that users never call: of results."""
+    if what in ("class", "exception") and arguments:
+        if not re.search(r"^ *Parameters\n *---", item.__doc__ or "", flags=re.MULTILINE):
+            return "", None
+        if arguments.startswith("(*args"):  # of a mocked base class
+            own = signature(vars(item)["__init__"], bound_method=True)
+            text = stringify_signature(own, unqualified_typehints=True)
+            arguments = text.removesuffix(" -> None")
+        made = [f.default_factory for f in fields(item)] if is_dataclass(item) else []
+        for factory in (found for found in made if found is not MISSING):
+            arguments = arguments.replace("<factory>", "{}" if factory is dict else "...", 1)
+        result = ""
+    return _shortened(arguments), _shortened(result)
+
+
+def _type_attributes(
+    app: object, what: str, name: str, item: Any, options: object, lines: list[str]
+) -> None:
+    """Add the types of fields to the attributes of a result, which has no signature."""
+    if what != "class" or "Attributes" not in lines or "Parameters" in lines:
+        return
+    known = {
+        own: _shortened(kind if isinstance(kind, str) else stringify_annotation(kind, "smart"))
+        for own, kind in vars(item).get("__annotations__", {}).items()
+    }
+    for i in range(lines.index("Attributes") + 2, len(lines)):
+        if not lines[i]:
+            return
+        names = lines[i].split(", ")
+        if all(own in known for own in names):
+            kinds = [known[own] for own in names]
+            kinds = kinds[:1] if len(set(kinds)) == 1 else kinds
+            text = re.sub(r"~(?:\w+\.)*", "", ", ".join(kinds))
+            lines[i] += " : " + re.sub(r"^ClassVar\[(.*)\]$", r"\1", text)
+
+
+def _keep_dots(
+    app: object, what: str, name: str, item: Any, options: object, lines: list[str]
+) -> None:
+    """Show the dot of `.npz`, which the role of names would drop."""
+    lines[:] = [re.sub(r"(?<!`)`(\.\w[^`]*)`(?!`)", r"``\1``", line) for line in lines]
+
+
+def _shorten_property(app: object, domain: str, kind: str, content: Any) -> None:
+    """Shorten the types of properties, which have no signature."""
+    for node in content.parent.findall(nodes.Element):
+        if node.tagname == "desc_annotation" and node.astext().startswith(": ndarray"):
+            node.clear()
+            node += nodes.Text(": ndarray")
+
+
+def _hide_member(
+    app: object, what: str, name: str, item: Any, skip: bool, options: object
+) -> bool | None:
+    """Leave out the fields of named tuples, which the class describes."""
+    return True if (getattr(item, "__doc__", "") or "").startswith("Alias for field") else None
+
+
+def _hide_overloads(app: object) -> None:
+    """Show one signature of a function that has several for type checkers."""
+    for module in ("unaligned.comparison", "unaligned.explanation", "unaligned.result"):
+        analyzer = ModuleAnalyzer.for_module(module)
+        analyzer.analyze()
+        analyzer.overloads.clear()
+
+
+def setup(app: Any) -> None:
+    """Connect the pages of examples that were not run, and what makes signatures readable."""
+    app.connect("source-read", _show_last_run)
+    app.connect("builder-inited", _hide_overloads)
+    app.connect("autodoc-process-signature", _show_signature)
+    app.connect("autodoc-process-docstring", _type_attributes, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", _keep_dots)
+    app.connect("autodoc-skip-member", _hide_member)
+    app.connect("object-description-transform", _shorten_property)

@@ -75,7 +75,10 @@ def test_the_core_works_without_its_extras():
 def test_a_typed_client_passes(checker, tmp_path):
     if find_spec(checker) is None:
         pytest.skip(f"{checker} is not installed")
-    options = {"mypy": ["--strict", "--cache-dir", str(tmp_path)], "pyright": []}
+    options = {
+        "mypy": ["--strict", "--cache-dir", str(tmp_path)],
+        "pyright": ["--pythonpath", sys.executable],
+    }
     done = subprocess.run(
         [sys.executable, "-m", checker, *options[checker], str(CLIENT)],
         capture_output=True,

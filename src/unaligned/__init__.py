@@ -68,13 +68,15 @@ _NAMESPACES = {"sc": "integrations.anndata", "sklearn": "sklearn", "torch": "tor
 __all__ = ["__version__", *sorted([*_MODULES, *_HOME])]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES or name in _NAMESPACES:
-        return import_module(f".{(_MODULES | _NAMESPACES)[name]}", __name__)
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
-    return found
+if not TYPE_CHECKING:  # where it would hide that a name does not exist
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES or name in _NAMESPACES:
+            return import_module(f".{(_MODULES | _NAMESPACES)[name]}", __name__)
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,17 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """The size of a cache; `max_bytes` is its limit."""
+    """The size of a cache.
+
+    Attributes
+    ----------
+    folder
+        Its path.
+    n_signatures, n_bytes
+        What is in it.
+    max_bytes
+        Its limit.
+    """
 
     folder: str
     n_signatures: int
@@ -89,7 +99,18 @@ class Cache:
 
     @staticmethod
     def at(place: str | os.PathLike[str] | Cache) -> Cache:
-        """Return a cache, or that of a folder, created and cleared down to its limit."""
+        """Return a cache, or that of a folder, created and cleared down to its limit.
+
+        Parameters
+        ----------
+        place
+            A folder or a cache.
+
+        Returns
+        -------
+        Cache
+            Its folder exists.
+        """
         cache = place if isinstance(place, Cache) else Cache(_check.file_path("cache", place))
         cache.make()
         cache.clear(keep_bytes=cache.max_bytes)
@@ -100,13 +121,30 @@ class Cache:
         made_folder("cache", self.folder, "Give another one, or go without (cache=None).")
 
     def info(self) -> CacheInfo:
-        """Return the number of signatures and their size."""
+        """Return the number of signatures and their size.
+
+        Returns
+        -------
+        CacheInfo
+            Of this moment; other processes may add and remove signatures.
+        """
         found = self._entries(_ENTRY)
         n_bytes = sum(size for _, size, _ in found)
         return CacheInfo(os.fspath(self.folder), len(found), n_bytes, self.max_bytes)
 
     def clear(self, *, keep_bytes: int = 0) -> int:
-        """Remove all but the `keep_bytes` used last; return the number of removed signatures."""
+        """Remove all but the `keep_bytes` used last; return the number of removed signatures.
+
+        Parameters
+        ----------
+        keep_bytes
+            The most bytes of signatures to keep.
+
+        Returns
+        -------
+        int
+            The number of signatures removed.
+        """
         left = _check.positive_int("keep_bytes", keep_bytes, minimum=0)
         n_removed = 0
         for _, size, path in sorted(self._entries(_ENTRY), reverse=True):
@@ -129,7 +167,22 @@ class Cache:
         return found
 
     def find(self, method: Distance, dataset: Dataset, seed: int) -> Signature | None:
-        """Return the signature of a dataset, or None if it is not there."""
+        """Return the signature of a dataset, or None if it is not there.
+
+        Parameters
+        ----------
+        method
+            The distance with its settings; only those of signatures are cached.
+        dataset
+            Found by its content, kind and preprocessing.
+        seed
+            The root seed.
+
+        Returns
+        -------
+        Signature or None
+            Under the name of the dataset.
+        """
         from .spectra.signature import Signature
 
         path = self._path(method, dataset, seed)
@@ -144,7 +197,15 @@ class Cache:
         return replace(found, name=dataset.name, stats={**found.stats, "from_cache": True})
 
     def keep(self, method: Distance, dataset: Dataset, seed: int, found: Any) -> None:
-        """Write the signature of a dataset; warn if that fails."""
+        """Write the signature of a dataset; warn if that fails.
+
+        Parameters
+        ----------
+        method, dataset, seed
+            As for `find`.
+        found
+            The signature.
+        """
         path = self._path(method, dataset, seed)
         if path is None:
             return

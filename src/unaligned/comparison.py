@@ -82,6 +82,11 @@ def signature(
         `nan_policy`, `kind` (as for `Dataset`); for AnnData `use_rep`, `layer`, `var_names`,
         `mask_obs` as in `load`.
 
+    Returns
+    -------
+    Signature
+        Its `values` are log(λ + γ), (K,), the largest first, with bounds on their errors.
+
     Examples
     --------
     >>> import numpy as np
@@ -133,6 +138,11 @@ def distance(
         `kind`, `preprocess`, `fit_on` (`b` is the reference), `nan_policy`, `subsample`,
         `engine` as in `compare`.
 
+    Returns
+    -------
+    float
+        0 for equal data under most distances; an unbiased estimate may be negative.
+
     Examples
     --------
     >>> import numpy as np
@@ -170,7 +180,20 @@ def distance(
 
 @overload
 def compare(
-    datasets: Any, references: Any = None, *, distance: DistanceLike = "les", **options: Any
+    datasets: Any,
+    references: Any = None,
+    *,
+    distance: DistanceLike = "les",
+    n_jobs: int | None = None,
+    engine: EngineLike = None,
+    rng: RNGLike = None,
+    progress: bool | None = None,
+    subsample: int | str | None = None,
+    min_samples: int | None = None,
+    fit_on: str | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
+    inference: bool = False,
+    **options: Any,
 ) -> Comparison: ...
 
 
@@ -179,7 +202,16 @@ def compare(
     datasets: Any,
     references: Any = None,
     *,
-    distance: list[DistanceLike] | tuple[DistanceLike, ...],
+    distance: list[Any] | tuple[DistanceLike, ...],
+    n_jobs: int | None = None,
+    engine: EngineLike = None,
+    rng: RNGLike = None,
+    progress: bool | None = None,
+    subsample: int | str | None = None,
+    min_samples: int | None = None,
+    fit_on: str | None = None,
+    cache: str | os.PathLike[str] | Cache | None = None,
+    inference: bool = False,
     **options: Any,
 ) -> dict[str, Comparison]: ...
 
@@ -244,6 +276,12 @@ def compare(
         Options of the distance; `kind` (as for `Dataset`), `preprocess` and `nan_policy` for all
         datasets; for AnnData `group_by` (also `groupby`), a column of `obs` whose values are the
         datasets, and `use_rep` (also `obsm_key`), `layer`, `var_names`, `mask_obs` as in `load`.
+
+    Returns
+    -------
+    Comparison or dict
+        Distances of shape (n, n), or (n, m) to m references; for a list of distances, a
+        `Comparison` by the name of each.
 
     Examples
     --------

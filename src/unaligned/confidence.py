@@ -58,7 +58,13 @@ class Inference:
         return np.asarray(self.p_holm <= SIGNIFICANCE)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values by name, the corrected distances included."""
+        """Return all values by name, the corrected distances included.
+
+        Returns
+        -------
+        dict
+            Arrays stay arrays.
+        """
         return {"corrected": self.corrected, **vars(self)}
 
     def __repr__(self) -> str:

@@ -25,10 +25,26 @@ from .spectra.signature import Signature
 class Estimate:
     """The predicted cost of a signature, or of a collection of them.
 
-    `seconds` is the time on this machine, `memory_bytes` the peak beyond the data itself,
-    `reason` what both are based on, `cheaper` what takes less time. For a collection,
-    `n_samples` is the sum; `n_features`, `n_eigenvalues`, `error` and `sampling_noise` are the
-    largest.
+    Attributes
+    ----------
+    solver
+        Its name, or the names of several.
+    seconds
+        The time on this machine.
+    memory_bytes
+        The peak of memory beyond the data itself.
+    n_samples
+        The number of rows; of a collection, the sum.
+    n_features, n_eigenvalues
+        The number of columns, and K; of a collection, the largest.
+    reason
+        What the time and the memory are based on.
+    error
+        The `tol` in use, which `tol=None` chooses; of a collection, the largest.
+    sampling_noise
+        The sampling noise of the data, where `tol` depends on it; of a collection, the largest.
+    cheaper
+        What takes less time, in words.
     """
 
     solver: str
@@ -38,8 +54,8 @@ class Estimate:
     n_features: int
     n_eigenvalues: int
     reason: str
-    error: float | None = None  # `tol`, which `tol=None` chooses
-    sampling_noise: float | None = None  # where `tol` depends on it
+    error: float | None = None
+    sampling_noise: float | None = None
     cheaper: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -75,6 +91,11 @@ def estimate(
         many datasets of about the same shape three are probed.
     n_eigenvalues, gamma, solver, tol, **options
         As for `signature`; `subsample`, a number of rows, as for `compare`.
+
+    Returns
+    -------
+    Estimate
+        Time in seconds and memory in bytes, with the solver and the reason.
 
     Examples
     --------

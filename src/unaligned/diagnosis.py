@@ -77,7 +77,18 @@ class Diagnosis:
         return ratios
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the spectrum with γ, the float floor and the knee."""
+        """Draw the spectrum with γ, the float floor and the knee.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
         from . import figures  # upward, at call time only
 
         return figures.diagnosis(self, ax=ax)
@@ -112,6 +123,11 @@ def diagnose(
         Seed or generator.
     **options
         As in `signature`.
+
+    Returns
+    -------
+    Diagnosis
+        The signature, where its decay slows down, and the suggested γ and K with reasons.
 
     Examples
     --------

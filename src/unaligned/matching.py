@@ -80,6 +80,16 @@ class Match:
 
         Above 1, every pair that is this far apart is farther than every pair of corresponding
         layers. Infinite where corresponding layers are equal.
+
+        Parameters
+        ----------
+        shift
+            How far apart, from 0 to n - 1.
+
+        Returns
+        -------
+        float
+            The factor α; 1 for a shift of 0.
         """
         n, m = self.distances.shape
         if n != m:
@@ -98,7 +108,13 @@ class Match:
         return smallest / largest if largest > 0 else np.inf
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table: dataset, nearest reference, its distance, and the expected one."""
+        """Return a table: dataset, nearest reference, its distance, and the expected one.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per dataset; whether it is correct where the right reference is known.
+        """
         required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 

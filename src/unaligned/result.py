@@ -7,7 +7,7 @@ import html
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +158,13 @@ class Comparison:
         return convert(self.distances, dtype=dtype)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the distances as a DataFrame with names on both sides."""
+        """Return the distances as a DataFrame with names on both sides.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Shape (n, m), indexed by `names`, with `reference_names` as columns.
+        """
         required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
@@ -184,6 +190,11 @@ class Comparison:
         n_jobs, engine, progress
             As in `compare`.
 
+        Returns
+        -------
+        Comparison
+            The new datasets come last: (n + k, n + k) if it is square, else (n + k, m).
+
         Examples
         --------
         >>> import unaligned as ua
@@ -200,19 +211,59 @@ class Comparison:
     def embed(
         self, method: str = "mds", n_components: int = 2, *, rng: RNGLike = None
     ) -> FloatArray:
-        """Return coordinates of the datasets, (n, n_components); see `embedding.embed`."""
+        """Return coordinates of the datasets that approximate their distances.
+
+        Of a distance that is not symmetric, the mean of both directions is taken.
+
+        Parameters
+        ----------
+        method
+            `"mds"`: classical scaling, exact for distances such as LES that are Euclidean.
+            `"metric-mds"`: stress minimised by SMACOF (scikit-learn).
+            `"diffusion"`: diffusion maps of the distance matrix, as in Section 5.2.
+        n_components
+            The number of coordinates, below that of the datasets.
+        rng
+            Seed of `"metric-mds"`; the other methods are deterministic.
+
+        Returns
+        -------
+        ndarray
+            Shape (n, n_components), rows in the order of `names`.
+        """
         from .embedding import embed  # upward, at call time only
 
         return embed(self._square("embed"), method, n_components, rng=rng)
 
     def linkage(self, method: str = "average") -> FloatArray:
-        """Return SciPy's linkage matrix of the datasets, (n - 1, 4); see `embedding.linkage`."""
+        """Return SciPy's linkage matrix of the datasets, for `scipy.cluster.hierarchy`.
+
+        Parameters
+        ----------
+        method
+            `"average"`, `"single"`, `"complete"` or `"weighted"`. O(n²) time.
+
+        Returns
+        -------
+        ndarray
+            Shape (n - 1, 4), a merge in each row.
+        """
         from .embedding import linkage  # upward, at call time only
 
         return linkage(self._square("linkage"), method)
 
     def aggregate(self, how: str = "mean") -> pd.Series[float]:
-        """Return the dissimilarity of each dataset to the references; see `embedding.aggregate`.
+        """Return the dissimilarity of each dataset to all references (Section 5.3).
+
+        Parameters
+        ----------
+        how
+            `"mean"`, `"min"` or `"max"` over the references.
+
+        Returns
+        -------
+        pandas.Series
+            Shape (n,), indexed by `names`.
 
         Examples
         --------
@@ -241,6 +292,11 @@ class Comparison:
             The right reference of each dataset: a dict by name, or a sequence in the order of
             `names`. None takes the order, of as many references as datasets: the first layer of
             one network belongs to the first of the other.
+
+        Returns
+        -------
+        Match
+            Its `accuracy` raises InputError where the right references are not known.
 
         Examples
         --------
@@ -292,6 +348,11 @@ class Comparison:
         n_permutations, rng
             Of the test.
 
+        Returns
+        -------
+        Correlation
+            A float between -1 and 1, with its `p_value`.
+
         Examples
         --------
         >>> import unaligned as ua
@@ -321,6 +382,11 @@ class Comparison:
         rng
             Seed or generator.
 
+        Returns
+        -------
+        GroupTest
+            With pseudo-F, p-value, and the share of the squared distances between the groups.
+
         Examples
         --------
         >>> import unaligned as ua
@@ -339,11 +405,42 @@ class Comparison:
     ) -> GroupTest:
         """Test whether groups of datasets have different spreads (PERMDISP, Anderson, 2006).
 
-        Parameters and result as of `permanova`, which also rejects where only spreads differ.
+        `permanova` also rejects where only spreads differ.
+
+        Parameters
+        ----------
+        groups, n_permutations, rng
+            As for `permanova`; one group needs three datasets or more.
+
+        Returns
+        -------
+        GroupTest
+            With F, p-value, and the spread of each group.
         """
         from .inference.association import group_test  # upward, at call time only
 
         return group_test(self, "dispersion", groups, n_permutations, rng)
+
+    @overload
+    def explain(
+        self,
+        first: Name,
+        second: Name,
+        data: Any,
+        *,
+        by: Literal["features", "rows"] = ...,
+        **options: Any,
+    ) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, first: Name, second: Name, data: Any, *, by: Literal["scale"], **options: Any
+    ) -> ScaleExplanation: ...
+
+    @overload
+    def explain(
+        self, first: Name, second: Name, data: Any, *, by: str, **options: Any
+    ) -> Explanation | ScaleExplanation: ...
 
     def explain(
         self, first: Name, second: Name, data: Any, **options: Any
@@ -363,6 +460,11 @@ class Comparison:
         **options
             Those of `unaligned.explain`: `by`, `labels`, `feature_groups`, `n_repeats`, ….
 
+        Returns
+        -------
+        Explanation or ScaleExplanation
+            The latter for `by="scale"`.
+
         Examples
         --------
         >>> import unaligned as ua
@@ -378,11 +480,25 @@ class Comparison:
         return explain_pair(self, (first, second), data, options)
 
     def plot(self, kind: str = "heatmap", **options: Any) -> Axes:
-        """Plot the comparison; `kind` is heatmap, embedding, spectra, pair, dendrogram or margins.
+        """Plot the comparison.
 
-        Options are `ax`, `figsize`, `title` and those of `unaligned.figures`, such as `color`
-        (one value per dataset, or the name of a metadata entry) and `cmap`. Notebooks display
-        the result.
+        Parameters
+        ----------
+        kind
+            `"heatmap"`: the distances. `"embedding"`: a map of the datasets. `"spectra"`: the
+            eigenvalues of all. `"pair"`: two spectra, and the share of each decade in the squared
+            LES. `"dendrogram"`: the tree of `linkage`. `"margins"`: those of layers (Appendix E).
+        **options
+            Of all kinds: `ax`, `figsize` and `title`. Of the heatmap: `cmap`, `annotate` (write
+            the numbers), and `order`, `"given"` or `"tree"`. Of embedding and spectra: `color`,
+            one value per dataset as a list or dict, or the name of a metadata entry; and `cmap`.
+            Of embedding and dendrogram: `method`, as of `embed` and `linkage`. Of the pair:
+            `first` and `second`, a row and a column; the farthest pair by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Without `ax`, on a new figure outside of pyplot, which notebooks display.
         """
         from . import figures  # upward, at call time only
 
@@ -430,14 +546,31 @@ class Comparison:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison with its descriptors to a `.npz` file, without pickle."""
+        """Write the comparison with its descriptors to a `.npz` file, without pickle.
+
+        Parameters
+        ----------
+        path
+            A `.npz` file; an existing one is replaced.
+        """
         from .serialization import write_comparison  # upward, at call time only
 
         write_comparison(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Comparison:
-        """Read a comparison written by `save`."""
+        """Read a comparison written by `save`.
+
+        Parameters
+        ----------
+        path
+            The `.npz` file.
+
+        Returns
+        -------
+        Comparison
+            With signatures or other descriptors; `distance` is None if it could not be saved.
+        """
         from .serialization import read_comparison  # upward, at call time only
 
         return read_comparison(path)

@@ -161,6 +161,11 @@ class Dataset:
         name, preprocess, nan_policy, metadata, shared_unit
             As for `Dataset`.
 
+        Returns
+        -------
+        Dataset
+            Of kind `points`.
+
         Examples
         --------
         >>> Dataset.from_source(lambda: (np.eye(3) for _ in range(5)), name="repeated")
@@ -216,14 +221,26 @@ class Dataset:
         return Facts(**{name: getattr(self, name) for name in Facts._fields})
 
     def prepared(self) -> Values:
-        """Return the preprocessed values as float64: an ndarray, or CSR if sparse."""
+        """Return the preprocessed values as float64: an ndarray, or CSR if sparse.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            Shape (n_samples, d), where d is `n_features` but after `pca`.
+        """
         values = self.values.read() if self.is_lazy else self.values.astype(np.float64, copy=False)
         if not sparse.issparse(values):
             values = np.asarray(values)  # reads a memmap
         return apply_steps(values, self.preprocess) if self.preprocess else values
 
     def prepared_source(self) -> RowSource:
-        """Return the preprocessed points as a source; each fitted step takes one pass over it."""
+        """Return the preprocessed points as a source; each fitted step takes one pass over it.
+
+        Returns
+        -------
+        RowSource
+            The rows of `prepared`, read by blocks.
+        """
         if not self.is_lazy and any(map(is_fitted, self.preprocess)):
             return ArrayRows(self.prepared())
         return preprocessed_rows(self.source, self.preprocess)
@@ -235,7 +252,18 @@ class Dataset:
         return source
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-        """Yield the raw rows by dense blocks of at most `n_rows`; None is about 32 MiB."""
+        """Yield the raw rows by dense blocks of at most `n_rows`; None is about 32 MiB.
+
+        Parameters
+        ----------
+        n_rows
+            The most rows of a block.
+
+        Yields
+        ------
+        ndarray
+            Shape (rows, n_features), dense.
+        """
         return self.source.blocks(n_rows or max(1, (1 << 25) // (8 * self.n_features)))
 
     @cached_property
@@ -271,6 +299,16 @@ class Dataset:
 
         The fingerprint of large rows depends on the chunks of a Dask array. Their generator comes
         from the shape, the first row and the largest magnitude, the same for every source.
+
+        Parameters
+        ----------
+        seed
+            A non-negative integer.
+
+        Returns
+        -------
+        numpy.random.Generator
+            A new one; the same data and seed give the same numbers.
         """
         key = self.fingerprint
         if self.kind == "points" and 8 * self.n_samples * self.n_features > defaults.LAZY_BYTES:
@@ -291,7 +329,18 @@ class Dataset:
         preprocess: Step | Iterable[Step] | None = None,
         nan_policy: str | None = None,
     ) -> Dataset:
-        """Return the same values, not scanned again, with other options; None keeps one."""
+        """Return the same values, not scanned again, with other options; None keeps one.
+
+        Parameters
+        ----------
+        name, preprocess, nan_policy
+            As for `Dataset`.
+
+        Returns
+        -------
+        Dataset
+            A copy that shares the values.
+        """
         return self._copy(
             name=self.name if name is None else name,
             preprocess=self.preprocess if preprocess is None else preprocess,
@@ -299,11 +348,35 @@ class Dataset:
         )
 
     def subsample(self, n_samples: int, rng: np.random.Generator) -> Dataset:
-        """Return `n_samples` rows drawn without replacement, in their original order."""
+        """Return `n_samples` rows drawn without replacement, in their original order.
+
+        Parameters
+        ----------
+        n_samples
+            At most the number of rows.
+        rng
+            What draws the rows.
+
+        Returns
+        -------
+        Dataset
+            The rows, in memory; of square kinds, rows and columns.
+        """
         return self.take(np.sort(rng.choice(self.n_samples, size=n_samples, replace=False)))
 
     def take(self, rows: IndexArray) -> Dataset:
-        """Return the rows at these positions, in this order, read into memory."""
+        """Return the rows at these positions, in this order, read into memory.
+
+        Parameters
+        ----------
+        rows
+            Positions from 0.
+
+        Returns
+        -------
+        Dataset
+            Shape (len(rows), n_features); of square kinds, rows and columns.
+        """
         values = self.values.take(rows) if self.is_lazy else self.values[rows]
         samples = chosen_names(self.sample_names, rows)
         if self.kind == "points":

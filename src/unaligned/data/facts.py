@@ -38,9 +38,19 @@ def is_counted(names: Sequence[Any]) -> bool:
 
 
 class Facts(NamedTuple):
-    """The fields of a `Dataset` that decide whether a distance applies."""
+    """The fields of a `Dataset` that decide whether a distance applies.
 
-    label: str  # name of the dataset in messages
+    Attributes
+    ----------
+    label
+        The name of the dataset in messages.
+    kind, n_samples, n_features, preprocess, feature_names, sample_names
+        As `Dataset` has them.
+    n_dropped
+        The number of rows that `nan_policy="omit"` dropped.
+    """
+
+    label: str
     kind: str
     n_samples: int
     n_features: int
@@ -51,6 +61,17 @@ class Facts(NamedTuple):
 
     @staticmethod
     def from_header(header: Mapping[str, Any]) -> Facts:
-        """Return the facts of a header; lists, which JSON has for tuples, become tuples."""
+        """Return the facts of a header; lists, which JSON has for tuples, become tuples.
+
+        Parameters
+        ----------
+        header
+            The fields by name.
+
+        Returns
+        -------
+        Facts
+            Of the dataset in a file.
+        """
         lists = {name: tuple(value) for name, value in header.items() if isinstance(value, list)}
         return Facts(**{**header, **lists})

@@ -23,6 +23,10 @@ class Mesh(Dataset):
         The vertices, (n, 3).
     faces
         The triangles, (m, 3): indices of their vertices.
+    kind
+        `points`.
+    name, metadata, preprocess, nan_policy, feature_names, sample_names, shared_unit
+        As for `Dataset`; no vertex may be missing.
 
     Examples
     --------
@@ -62,7 +66,18 @@ class Mesh(Dataset):
         return self._copy(Dataset)
 
     def generator(self, seed: int) -> np.random.Generator:
-        """Return the generator of the vertices, so that a mesh gives the results of its points."""
+        """Return the generator of the vertices, so that a mesh gives the results of its points.
+
+        Parameters
+        ----------
+        seed
+            As for `Dataset.generator`.
+
+        Returns
+        -------
+        numpy.random.Generator
+            A new one.
+        """
         return self.vertices.generator(seed)
 
     @cached_property
@@ -73,7 +88,18 @@ class Mesh(Dataset):
         return digest.hexdigest()
 
     def take(self, rows: IndexArray) -> Dataset:
-        """Raise: some of the vertices have no faces."""
+        """Raise: some of the vertices have no faces.
+
+        Parameters
+        ----------
+        rows
+            Not used.
+
+        Returns
+        -------
+        Dataset
+            Never: raises InputError.
+        """
         raise InputError(
             f"{self.label} is a mesh, which cannot be subsampled. Simplify the mesh first, or "
             "give its vertices as points."

@@ -178,6 +178,13 @@ class Engine(ABC):
 
     A job is a function of two arguments: a value that all jobs share, sent once per worker, and
     one item, sent with its job.
+
+    Parameters
+    ----------
+    n_workers
+        The number of jobs at a time.
+    progress
+        What shows bars; None shows none.
     """
 
     remote: ClassVar[bool] = False  # whether jobs run outside of this process
@@ -193,6 +200,20 @@ class Engine(ABC):
 
         Items are consumed only a little ahead of the results, so they may hold data. Closing the
         iterator cancels unfinished jobs. Each distinct warning of the jobs is issued once.
+
+        Parameters
+        ----------
+        function
+            Takes `shared` and one item.
+        items
+            What differs between jobs.
+        shared
+            What all jobs have in common.
+
+        Yields
+        ------
+        Result
+            What the function returns.
         """
         issued: set[Note] = set()
         with closing(self._results(function, items, shared)) as results:
@@ -220,6 +241,22 @@ class Engine(ABC):
 
         `combine` is associative and may modify its first argument; `advance` is called once per
         finished item.
+
+        Parameters
+        ----------
+        function, items
+            As for `map`.
+        combine
+            Takes two results.
+        shared
+            As for `map`.
+        advance
+            Takes nothing.
+
+        Returns
+        -------
+        Result
+            Of all items; there must be one at least.
         """
         with closing(self.map(function, items, shared=shared)) as results:  # type: ignore[type-var]
             return functools.reduce(combine, advancing(results, advance))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -32,6 +32,55 @@ from .scale import explain_scale
 
 _CALLER = "explain()"
 BY = ("features", "rows", "scale")
+
+
+@overload
+def explain(
+    a: DataLike,
+    b: DataLike,
+    *,
+    by: Literal["features", "rows"] = "features",
+    labels: Any = None,
+    feature_groups: Mapping[Any, Any] | None = None,
+    n_repeats: int = 10,
+    block_size: int | None = None,
+    rng: RNGLike = None,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    a: DataLike,
+    b: DataLike,
+    *,
+    by: Literal["scale"],
+    n_repeats: int = 10,
+    block_size: int | None = None,
+    rng: RNGLike = None,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> ScaleExplanation: ...
+
+
+@overload
+def explain(
+    a: DataLike,
+    b: DataLike,
+    *,
+    by: str,
+    labels: Any = None,
+    feature_groups: Mapping[Any, Any] | None = None,
+    n_repeats: int = 10,
+    block_size: int | None = None,
+    rng: RNGLike = None,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Explanation | ScaleExplanation: ...
 
 
 def explain(
@@ -100,6 +149,11 @@ def explain(
         Options of `les`: `n_eigenvalues` (a third of the rows of a block by default), `gamma`,
         `kernel`, `bandwidth`; `preprocess` and `nan_policy`.
 
+    Returns
+    -------
+    Explanation or ScaleExplanation
+        The latter for `by="scale"`.
+
     Examples
     --------
     >>> import numpy as np
@@ -165,7 +219,9 @@ def explain_pair(
                 )
     kept = ("gamma", "kernel", "bandwidth", "bandwidth_factor", "metric", "n_neighbors", "robust")
     own = {name: comparison.options[name] for name in kept if name in comparison.options}
-    return explain(pair[first], pair[second], **{**own, "rng": comparison.seed, **options})
+    everything = {**own, "rng": comparison.seed, **options}
+    found: Explanation | ScaleExplanation = explain(pair[first], pair[second], **everything)
+    return found
 
 
 def _data_of(data: Any, names: tuple[str, str]) -> dict[str, Any]:

@@ -9,7 +9,17 @@ from ..spectra.signature import Signature
 
 
 class Decade(NamedTuple):
-    """A power of ten of the spectrum: 10^(exponent - 1) < λ + γ <= 10^exponent."""
+    """A power of ten of the spectrum: 10^(exponent - 1) < λ + γ <= 10^exponent.
+
+    Attributes
+    ----------
+    exponent
+        The upper end, as a power of ten.
+    n_eigenvalues
+        The number of eigenvalues in it.
+    share
+        Their share of the squared distance, from 0 to 1.
+    """
 
     exponent: int
     n_eigenvalues: int

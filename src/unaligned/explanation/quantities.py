@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 
 
 class Quantity(NamedTuple):
-    """A number known of both datasets, with 95 % intervals over blocks of rows."""
+    """A number known of both datasets, with 95 % intervals over blocks of rows.
+
+    Attributes
+    ----------
+    name
+        Such as `dimension`.
+    values
+        Of the first and the second dataset.
+    low, high
+        The ends of the intervals of both.
+    differs
+        Whether the values differ by more than noise.
+    """
 
     name: str
     values: tuple[float, float]
@@ -52,13 +64,15 @@ class ScaleExplanation:
         The number of the eigenvalue, from 1, at which the spectra part; None where they do not.
     decades
         The share of each power of ten of the spectrum in the squared distance.
-    spectra
-        Mean log(λ + γ) of the blocks of both datasets, (2, K), and `errors`, the half widths of
-        their 95 % intervals.
+    spectra, errors
+        Mean log(λ + γ) of the blocks of both datasets, (2, K), and the half widths of their 95 %
+        intervals.
     block_size, n_blocks
         Rows of a block, and blocks of each dataset.
     is_complete
         Whether all blocks were done; False after Ctrl-C.
+    by
+        `"scale"`.
     """
 
     names: tuple[str, str]
@@ -85,7 +99,13 @@ class ScaleExplanation:
         return next(quantity for quantity in self.quantities if quantity.name == name)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the quantities of both datasets with their intervals, a row for each."""
+        """Return the quantities of both datasets with their intervals, a row for each.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `first`, `first_low`, `first_high`, the same of `second`, and `differs`.
+        """
         required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
@@ -111,13 +131,30 @@ class ScaleExplanation:
         return " ".join(f"{sentence}." for sentence in sentences)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw both mean spectra with their intervals, and where they part."""
+        """Draw both mean spectra with their intervals, and where they part.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
         from ..figures import scales  # upward, at call time only
 
         return scales(self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values by name, the summary included."""
+        """Return all values by name, the summary included.
+
+        Returns
+        -------
+        dict
+            Quantities and decades as dicts; arrays stay arrays.
+        """
         named = {quantity.name: quantity._asdict() for quantity in self.quantities}
         shares = [decade._asdict() for decade in self.decades]
         return {

@@ -82,7 +82,13 @@ class Explanation:
             object.__setattr__(self, name, values)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return `change`, `noise` and `exceeds_noise` indexed by `labels`."""
+        """Return `change`, `noise` and `exceeds_noise` indexed by `labels`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per label, the largest change first.
+        """
         required("pandas", "pandas", "A DataFrame")
         import pandas as pd
 
@@ -118,13 +124,32 @@ class Explanation:
         )
 
     def plot(self, ax: Axes | None = None, *, n_shown: int = 20) -> Axes:
-        """Draw the changes with their noise, the largest `n_shown` first."""
+        """Draw the changes with their noise, the largest `n_shown` first.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; None makes a new figure.
+        n_shown
+            The most bars.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
         from ..figures import explanation  # upward, at call time only
 
         return explanation(self, ax=ax, n_shown=n_shown)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values by name, the summary included."""
+        """Return all values by name, the summary included.
+
+        Returns
+        -------
+        dict
+            Arrays stay arrays.
+        """
         return {**vars(self), "summary": self.summary}
 
     def __repr__(self) -> str:

@@ -34,6 +34,7 @@ class Correlation(float):
     p_value : float
         The share of permutations whose correlation is at least as large in magnitude.
     n_permutations : int
+        The number of permutations.
     is_exact : bool
         Whether all permutations are counted.
     """
@@ -151,21 +152,23 @@ class GroupTest:
 
     Attributes
     ----------
-    method : str
+    method
         `"PERMANOVA"` or `"PERMDISP"`.
-    statistic : float
+    statistic
         The pseudo-F.
-    p_value : float
-    smallest_p_value : float
+    p_value
+        The share of groupings with an F at least as large.
+    smallest_p_value
         The smallest that the number of datasets and permutations allows.
-    r_squared : float or None
+    r_squared
         The share of the squared distances that lies between the groups; PERMANOVA only.
-    groups : dict
+    groups
         The number of datasets in each group.
-    spread : dict or None
+    spread
         The mean distance of the datasets of a group to its centroid; PERMDISP only.
-    n_permutations : int
-    is_exact : bool
+    n_permutations
+        The number of groupings counted.
+    is_exact
         Whether all distinct groupings were counted.
     """
 

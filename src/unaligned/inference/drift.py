@@ -67,7 +67,7 @@ class DriftMonitor:
     Parameters
     ----------
     reference
-        Points or distances, as in `distance`; a list of files or `Dataset`s, joined; or a `Store`
+        Points or distances, as in `distance`; a list of files or datasets, joined; or a `Store`
         or a list of signatures, each of which then is one block, for `les` alone.
     block_size
         Rows b of a block; None takes the most, between 30 and 500, that let a batch of one block
@@ -171,7 +171,18 @@ class DriftMonitor:
 
     @merged()
     def fit(self, reference: DataLike) -> Self:
-        """Take another reference of data, with the same settings and an empty history."""
+        """Take another reference of data, with the same settings and an empty history.
+
+        Parameters
+        ----------
+        reference
+            As for `DriftMonitor`, but not signatures.
+
+        Returns
+        -------
+        DriftMonitor
+            The monitor itself.
+        """
         if not self._baseline.n_rows:
             raise InputError("The reference of this monitor is signatures. Make a new monitor.")
         found = self._fit(_dataset(reference, dict(self._settings.data)))
@@ -216,6 +227,11 @@ class DriftMonitor:
             As the reference, but not signatures.
         name
             In the result; None takes that of the file or `Dataset`, or a number.
+
+        Returns
+        -------
+        DriftCheck
+            The verdict, the p-value, and what each instrument finds.
         """
         found = self.read(batch, name=name, number=len(self.history) + 1)
         self.history.append(found)
@@ -223,7 +239,20 @@ class DriftMonitor:
 
     @merged()
     def read(self, batch: DataLike, *, name: str | None = None, number: int = 1) -> DriftCheck:
-        """Return whether a batch has drifted, as the check of this number; the history stays."""
+        """Return whether a batch has drifted, and leave the history as it is.
+
+        Parameters
+        ----------
+        batch, name
+            As for `check`.
+        number
+            The number of this check, from 1; at most the horizon.
+
+        Returns
+        -------
+        DriftCheck
+            What `check` would add to the history.
+        """
         settings, baseline = self._settings, self._baseline
         if settings.horizon is not None and number > settings.horizon:
             raise InputError(
@@ -295,33 +324,91 @@ class DriftMonitor:
         return (note,)
 
     def score_samples(self, batches: Iterable[DataLike]) -> FloatArray:
-        """Return the p-value of each batch, low for drift, as scikit-learn's detectors do."""
+        """Return the p-value of each batch, low for drift, as scikit-learn's detectors do.
+
+        Parameters
+        ----------
+        batches
+            A list or an iterator of batches, or one array, (n_batches, N, d).
+
+        Returns
+        -------
+        ndarray
+            Shape (n_batches,).
+        """
         return np.array([self.read(batch).p_value for batch in _several(batches)])
 
     def predict(self, batches: Iterable[DataLike]) -> IndexArray:
-        """Return 1 for each batch without drift and -1 for the others; the history stays."""
+        """Return 1 for each batch without drift and -1 for the others; the history stays.
+
+        Parameters
+        ----------
+        batches
+            As for `score_samples`.
+
+        Returns
+        -------
+        ndarray
+            Shape (n_batches,).
+        """
         return np.array([-1 if self.read(batch).is_drift else 1 for batch in _several(batches)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the monitor with its history to a `.npz` file, without pickles."""
+        """Write the monitor with its history to a `.npz` file, without pickles.
+
+        Parameters
+        ----------
+        path
+            A `.npz` file; an existing one is replaced.
+        """
         save_monitor(path, self._settings, self._baseline, self.history)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the monitor in a file written by `save`."""
+        """Return the monitor in a file written by `save`.
+
+        Parameters
+        ----------
+        path
+            The `.npz` file.
+
+        Returns
+        -------
+        DriftMonitor
+            With its history.
+        """
         found = object.__new__(cls)
         found._settings, found._baseline, found.history = load_monitor(path)
         found._n_jobs = None
         return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the p-values of the history over time, with the threshold."""
+        """Draw the p-values of the history over time, with the threshold.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
         from ..figures import drift_history  # upward, at call time only
 
         return drift_history(self.history, ax=ax)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write the history as one HTML page: verdicts, figure, and a table of all checks."""
+        """Write the history as one HTML page: verdicts, figure, and a table of all checks.
+
+        Parameters
+        ----------
+        path
+            The file, `.html` or `.htm`; an existing one is replaced.
+        title
+            The heading; None names the reference.
+        """
         from ..report.drift import write_drift_report  # upward, at call time only
 
         write_drift_report(self.history, path, title=title)

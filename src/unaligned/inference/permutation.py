@@ -111,7 +111,18 @@ class PermutationTest:
         return self.p_value <= SIGNIFICANCE
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the null distribution and the observed statistic."""
+        """Draw the null distribution and the observed statistic.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
         from ..figures import null_distribution  # upward, at call time only
 
         return null_distribution(self, ax=ax)
@@ -193,6 +204,11 @@ def permutation_test(
         As in `compare`.
     **options
         As in `compare`. `n_eigenvalues` (K) defaults to a third of b.
+
+    Returns
+    -------
+    PermutationTest
+        The p-value, the distance corrected for noise and its interval, and the noise floor.
 
     Examples
     --------

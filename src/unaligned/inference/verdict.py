@@ -76,7 +76,13 @@ class DriftCheck:
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, with the verdict, as values for JSON."""
+        """Return everything, with the verdict, as values for JSON.
+
+        Returns
+        -------
+        dict
+            Strings, numbers, lists and dicts.
+        """
         found = asdict(self)
         for reading, own in zip(found["readings"], self.readings, strict=True):
             reading.pop("by_feature")
@@ -86,7 +92,18 @@ class DriftCheck:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> DriftCheck:
-        """Return the check, the inverse of `to_dict`; unknown keys are ignored."""
+        """Return the check, the inverse of `to_dict`; unknown keys are ignored.
+
+        Parameters
+        ----------
+        values
+            A result of `to_dict`.
+
+        Returns
+        -------
+        DriftCheck
+            Without the p-values by feature of its readings.
+        """
         known = {f.name for f in fields(DriftCheck)}
         own = {f.name for f in fields(Reading)}
         given = {key: value for key, value in values.items() if key in known}

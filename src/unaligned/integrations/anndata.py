@@ -97,7 +97,20 @@ def _compute(
 
 
 def _read(adata: Any, key: str = "les") -> Comparison:
-    """Return the comparison that `ua.sc.tl.les` wrote to `adata.uns[key]`."""
+    """Return the comparison that `ua.sc.tl.les` wrote to `adata.uns[key]`.
+
+    Parameters
+    ----------
+    adata
+        The cells.
+    key
+        The `key_added` of `ua.sc.tl.les`.
+
+    Returns
+    -------
+    Comparison
+        With signatures or other descriptors, as `compare` returned it.
+    """
     _require_anndata(adata)
     if key not in adata.uns:
         there = [name for name, entry in adata.uns.items() if _is_result(entry)]
@@ -135,6 +148,8 @@ def _map(
 
     Parameters
     ----------
+    adata
+        The cells that `ua.sc.tl.les` compared.
     color
         A column of `obs`: the value of each group, where its cells agree, else their mean; or
         one value per group as a list or dict. None colours by the groups.
@@ -151,6 +166,11 @@ def _map(
         `figures/les_days.png`. A path with a folder is taken as it is.
     return_fig
         Return the figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or matplotlib.figure.Figure or None
+        The axes; the figure with `return_fig`; None where it is shown.
     """
     found = _read(adata, key)
     if isinstance(color, str):
@@ -177,11 +197,20 @@ def _heatmap(
 
     Parameters
     ----------
+    adata
+        The cells that `ua.sc.tl.les` compared.
+    key
+        As for `ua.sc.pl.les`.
     order
         `"given"`, or `"tree"` in the order of hierarchical clustering.
     annotate
         Write the numbers into the cells; None does so for up to 12 groups.
-    key, cmap, figsize, title, ax, show, save, return_fig
+    cmap, figsize, title, ax, show, save, return_fig
+        As for `ua.sc.pl.les`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or matplotlib.figure.Figure or None
         As for `ua.sc.pl.les`.
     """
     found = _read(adata, key)

@@ -64,6 +64,11 @@ def load(
         by default `X`; `var_names`, a list of genes or a column of `var` with booleans, such as
         `"highly_variable"`; `mask_obs`, booleans or a column of `obs` with them.
 
+    Returns
+    -------
+    Dataset
+        Its `metadata` has the path, and the part of the file.
+
     Examples
     --------
     >>> import tempfile
@@ -109,6 +114,11 @@ def load_all(
         of the data. Of several columns, one dataset for each combination of their values.
     kind, **options
         As for `load`.
+
+    Returns
+    -------
+    dict
+        Name -> `Dataset`, in the order of the file or folder; repeated names are numbered.
 
     Examples
     --------

@@ -38,68 +38,209 @@ class Distance(ABC):
     """A distance between datasets; instances are frozen settings.
 
     `describe` runs once per dataset, `compare` once per pair of descriptors.
+
+    Attributes
+    ----------
+    name
+        The name in `ua.distance`.
+    summary, cost
+        One line each for `ua.available`.
+    same_features
+        Whether column j must be the same feature in both datasets.
+    paired_rows
+        Whether row i must be the same sample in both datasets.
+    symmetric
+        Whether d(A, B) = d(B, A).
+    kinds
+        The kinds of data that it accepts.
+    is_descriptor
+        Whether the work is done per dataset, and pairs are cheap.
+    extra
+        The optional extra that it needs, or None.
+    thread_safe
+        Whether it may run on several threads without being asked to.
     """
 
-    name: ClassVar[str]  # in `ua.distance`
-    summary: ClassVar[str]  # one line for `ua.available`
-    cost: ClassVar[str]  # one line for `ua.available`
-    same_features: ClassVar[bool] = False  # column j must be the same feature in both datasets
-    paired_rows: ClassVar[bool] = False  # row i must be the same sample in both datasets
-    symmetric: ClassVar[bool] = True  # d(A, B) = d(B, A)
-    kinds: ClassVar[tuple[str, ...]] = KINDS  # of data that it accepts
-    is_descriptor: ClassVar[bool] = False  # the work is done per dataset, and pairs are cheap
-    extra: ClassVar[str | None] = None  # the optional extra that it needs
-    thread_safe: ClassVar[bool] = True  # may run on several threads without being asked to
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    cost: ClassVar[str]
+    same_features: ClassVar[bool] = False
+    paired_rows: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    is_descriptor: ClassVar[bool] = False
+    extra: ClassVar[str | None] = None
+    thread_safe: ClassVar[bool] = True
 
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
-        """Return the distance with these flat options; unknown ones raise `OptionError`."""
+        """Return the distance with these flat options; unknown ones raise `OptionError`.
+
+        Parameters
+        ----------
+        options
+            Option -> value, those of nested settings included.
+
+        Returns
+        -------
+        Distance
+            Of this class.
+        """
         names = _check.option_names(cls)
         arguments = ("rng", "references")  # of `compare`
         _check.known_options(f"distance {cls.name!r}", options, names, arguments)
         return _check.from_options(cls, options)
 
     def options(self) -> dict[str, Any]:
-        """Return the settings as flat options, the inverse of `from_options`."""
+        """Return the settings as flat options, the inverse of `from_options`.
+
+        Returns
+        -------
+        dict
+            Option -> value.
+        """
         return _check.to_options(self)
 
     def fit(self, datasets: Sequence[Dataset | Signature]) -> Self:
-        """Return the distance with the settings that depend on the whole collection."""
+        """Return the distance with the settings that depend on the whole collection.
+
+        Parameters
+        ----------
+        datasets
+            All datasets and references.
+
+        Returns
+        -------
+        Distance
+            Itself where no setting depends on them.
+        """
         return self
 
     @abstractmethod
     def describe(self, dataset: Dataset, seed: int) -> Any:
-        """Return the descriptor of one dataset."""
+        """Return the descriptor of one dataset.
+
+        Parameters
+        ----------
+        dataset
+            Of one of the `kinds`.
+        seed
+            The root seed, for `Dataset.generator`.
+
+        Returns
+        -------
+        object
+            What `compare` takes.
+        """
 
     def to_arrays(self, descriptor: Any) -> dict[str, npt.NDArray[Any]] | None:
-        """Return a descriptor as arrays for a file; None if it is the data or a signature."""
+        """Return a descriptor as arrays for a file; None if it is the data or a signature.
+
+        Parameters
+        ----------
+        descriptor
+            A result of `describe`.
+
+        Returns
+        -------
+        dict or None
+            Name -> array.
+        """
         return None
 
     def from_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Any:
-        """Return the descriptor, the inverse of `to_arrays`."""
+        """Return the descriptor, the inverse of `to_arrays`.
+
+        Parameters
+        ----------
+        arrays
+            A result of `to_arrays`.
+
+        Returns
+        -------
+        object
+            The descriptor.
+        """
         raise InputError(
             f"The file has descriptors of {self.name!r}, which stores none: it is damaged or was "
             "written by another version. Compute the comparison again."
         )
 
     def settle(self, descriptors: Sequence[Any]) -> tuple[Self, list[Any]]:
-        """Return the distance and the descriptors with settings that need all descriptors."""
+        """Return the distance and the descriptors with settings that need all descriptors.
+
+        Parameters
+        ----------
+        descriptors
+            Of all datasets and references.
+
+        Returns
+        -------
+        distance : Distance
+            With these settings.
+        descriptors : list
+            In the same order.
+        """
         return self, list(descriptors)
 
     @abstractmethod
     def compare(self, first: Any, second: Any) -> float:
-        """Return the distance between two descriptors."""
+        """Return the distance between two descriptors.
+
+        Parameters
+        ----------
+        first, second
+            Results of `describe`.
+
+        Returns
+        -------
+        float
+            Squared or not, as the distance defines it.
+        """
 
     def vector(self, descriptor: Any) -> FloatArray | None:
-        """Return the point whose Euclidean distances are this distance; None if it has none."""
+        """Return the point whose Euclidean distances are this distance; None if it has none.
+
+        Parameters
+        ----------
+        descriptor
+            A result of `describe`.
+
+        Returns
+        -------
+        ndarray or None
+            Shape (k,), the same k for all descriptors.
+        """
         return None
 
     def error_bound(self, first: Any, second: Any) -> float:
-        """Return a bound on the error of `compare`; NaN where none is known."""
+        """Return a bound on the error of `compare`; NaN where none is known.
+
+        Parameters
+        ----------
+        first, second
+            Results of `describe`.
+
+        Returns
+        -------
+        float
+            In the unit of the distance.
+        """
         return float("nan")
 
     def objection(self, first: Facts, second: Facts) -> str | None:
-        """Return why the distance does not apply to this pair, or None."""
+        """Return why the distance does not apply to this pair, or None.
+
+        Parameters
+        ----------
+        first, second
+            What is known of the two datasets.
+
+        Returns
+        -------
+        str or None
+            Words that continue "the distance does not apply: ".
+        """
         for dataset in (first, second):
             if dataset.kind not in self.kinds:
                 return f"it takes {' or '.join(self.kinds)}, and {dataset.label} is {dataset.kind}"

@@ -106,6 +106,12 @@ ALIASES = {
 def available() -> pd.DataFrame:
     """Return a table of the distances: what each needs and what it costs.
 
+    Returns
+    -------
+    pandas.DataFrame
+        One row per distance, by name, with columns `what`, `same features`, `paired rows`,
+        `symmetric`, `descriptor`, `kinds`, `extra` (the packages to install) and `cost`.
+
     Examples
     --------
     >>> bool(available().loc["les", "same features"])

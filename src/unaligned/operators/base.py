@@ -22,6 +22,11 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
     Subclasses define the product (`_matmat`), the diagonal and single rows. Solvers use nothing
     else, so that they work with dense, tiled and sparse operators.
 
+    Parameters
+    ----------
+    n_samples
+        N, the number of rows and columns.
+
     Attributes
     ----------
     definite
@@ -67,7 +72,18 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
         """Return the product with a block of vectors, (N, b) -> (N, b)."""
 
     def matmat(self, block: npt.NDArray[Any]) -> FloatArray:
-        """Return the product with a block of vectors, unless the run was stopped by Ctrl-C."""
+        """Return the product with a block of vectors, unless the run was stopped by Ctrl-C.
+
+        Parameters
+        ----------
+        block
+            Vectors in columns, (N, b).
+
+        Returns
+        -------
+        ndarray
+            Shape (N, b).
+        """
         check_stop()
         return np.asarray(super().matmat(block))
 
@@ -76,18 +92,47 @@ class PSDOperator(LinearOperator):  # type: ignore[misc]
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
-        """Return the N diagonal entries."""
+        """Return the N diagonal entries.
+
+        Returns
+        -------
+        ndarray
+            Shape (N,).
+        """
 
     @abstractmethod
     def rows(self, index: npt.ArrayLike) -> FloatArray:
-        """Return the rows with these positions, (len(index), N)."""
+        """Return the rows with these positions, (len(index), N).
+
+        Parameters
+        ----------
+        index
+            Positions from 0.
+
+        Returns
+        -------
+        ndarray
+            Shape (len(index), N).
+        """
 
     def to_dense(self) -> FloatArray:
-        """Return the whole matrix, (N, N), as a new array that the caller may overwrite."""
+        """Return the whole matrix, (N, N), as a new array that the caller may overwrite.
+
+        Returns
+        -------
+        ndarray
+            Shape (N, N).
+        """
         return self.rows(np.arange(self.n_samples))
 
     def trace(self) -> float:
-        """Return the sum of the eigenvalues."""
+        """Return the sum of the eigenvalues.
+
+        Returns
+        -------
+        float
+            Σ λᵢ.
+        """
         return float(self.diagonal().sum())
 
 

@@ -54,17 +54,39 @@ def require_rows(shape: tuple[int, ...]) -> None:
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows of a source, read on demand."""
+    """Consecutive rows of a source, read on demand.
 
-    start: int  # position of the first row in the source
+    Attributes
+    ----------
+    start
+        The position of the first row in the source.
+    n_rows, n_features
+        Its shape.
+    block_rows
+        The most rows of a block.
+    label
+        The name of the source in messages.
+    read
+        Returns consecutive arrays, dense or sparse.
+    """
+
+    start: int
     n_rows: int
     n_features: int
-    block_rows: int  # maximum number of rows of a block
-    label: str  # name of the source in error messages
-    read: Callable[[], Iterable[Any]]  # returns consecutive arrays, dense or sparse
+    block_rows: int
+    label: str
+    read: Callable[[], Iterable[Any]]
 
     def blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Yield the rows by dense blocks, each with the position of its first row."""
+        """Yield the rows by dense blocks, each with the position of its first row.
+
+        Yields
+        ------
+        start : int
+            The position of the first row in the source.
+        block : ndarray
+            Shape (rows, n_features), dense.
+        """
         start = self.start
         for rows in self.read():
             for first in range(0, rows.shape[0], self.block_rows):
@@ -84,11 +106,35 @@ class Chunk(NamedTuple):
             )
 
     def with_rows(self, *arrays: Any) -> Chunk:
-        """Return the chunk with its rows in memory, as consecutive arrays."""
+        """Return the chunk with its rows in memory, as consecutive arrays.
+
+        Parameters
+        ----------
+        *arrays
+            Consecutive rows.
+
+        Returns
+        -------
+        Chunk
+            Of the same place in the source.
+        """
         return self._replace(read=partial(list, arrays))
 
     def mapped(self, function: Callable[[Any], Any], n_features: int) -> Chunk:
-        """Return the chunk with a function applied to every block that is read."""
+        """Return the chunk with a function applied to every block that is read.
+
+        Parameters
+        ----------
+        function
+            Takes a float64 block, (rows, d), and returns (rows, n_features).
+        n_features
+            The number of columns of its results.
+
+        Returns
+        -------
+        Chunk
+            Of the same place in the source.
+        """
         return self._replace(read=partial(_mapped_blocks, function, self), n_features=n_features)
 
 
@@ -97,13 +143,27 @@ def _mapped_blocks(function: Callable[[Any], Any], chunk: Chunk) -> Iterator[Any
 
 
 class RowSummary(NamedTuple):
-    """Statistics of all rows, from one pass over them."""
+    """Statistics of all rows, from one pass over them.
 
-    digest: str  # hash of the shape and the values
-    bad: IndexArray  # positions of rows with NaN or infinity
-    mean: FloatArray  # of the other rows, (d,)
-    peak: float  # largest magnitude in the other rows
-    sample: FloatArray  # some of the other rows, (256 or fewer, d); none beyond 200 columns
+    Attributes
+    ----------
+    digest
+        A hash of the shape and the values.
+    bad
+        The positions of rows with NaN or infinity.
+    mean
+        Of the other rows, (n_features,).
+    peak
+        The largest magnitude in the other rows.
+    sample
+        Some of the other rows, 256 or fewer; none beyond 200 columns.
+    """
+
+    digest: str
+    bad: IndexArray
+    mean: FloatArray
+    peak: float
+    sample: FloatArray
 
 
 class RowSource(ABC):
@@ -119,15 +179,50 @@ class RowSource(ABC):
 
     @abstractmethod
     def chunks(self, n_rows: int | None = None) -> Iterator[Chunk]:
-        """Yield all rows by chunks with blocks of at most `n_rows`; None is about 8 MiB."""
+        """Yield all rows by chunks with blocks of at most `n_rows`; None is about 8 MiB.
+
+        Parameters
+        ----------
+        n_rows
+            The most rows of a block.
+
+        Yields
+        ------
+        Chunk
+            Consecutive rows, unread; the same ones at every call.
+        """
 
     def jobs(self, n_rows: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield each chunk in the form that is sent to a worker, with its number of rows."""
+        """Yield each chunk in the form that is sent to a worker, with its number of rows.
+
+        Parameters
+        ----------
+        n_rows
+            As for `chunks`.
+
+        Yields
+        ------
+        n_rows : int
+            The number of rows of the chunk.
+        job : Chunk
+            With its rows, where workers cannot read them.
+        """
         for chunk in self.chunks(n_rows):
             yield chunk.n_rows, chunk if self.is_portable else chunk.with_rows(*chunk.read())
 
     def complete(self, jobs: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        """Yield the jobs; raise at the end if they had more or fewer rows than the source."""
+        """Yield the jobs; raise at the end if they had more or fewer rows than the source.
+
+        Parameters
+        ----------
+        jobs
+            Pairs of a number of rows and anything.
+
+        Yields
+        ------
+        n_rows, job
+            The same pairs.
+        """
         seen = 0
         for n_rows, job in jobs:
             seen += n_rows
@@ -143,7 +238,18 @@ class RowSource(ABC):
         return self.n_rows, self.n_features
 
     def block_rows(self, n_rows: int | None) -> int:
-        """Return the number of rows of a block; for None, those of 8 MiB, in whole tiles."""
+        """Return the number of rows of a block; for None, those of 8 MiB, in whole tiles.
+
+        Parameters
+        ----------
+        n_rows
+            What was asked for, or None.
+
+        Returns
+        -------
+        int
+            `n_rows` where it is given, else 256 or more.
+        """
         if n_rows:
             return n_rows
         row_bytes = 8 * max(1, self.n_features)
@@ -153,11 +259,39 @@ class RowSource(ABC):
         return rows if rows < TILE_ROWS else rows // TILE_ROWS * TILE_ROWS
 
     def chunk(self, start: int, size: int, n_rows: int | None, read: Callable[[], Any]) -> Chunk:
-        """Return a chunk of `size` rows from `start` on, with blocks of at most `n_rows`."""
+        """Return a chunk of `size` rows from `start` on, with blocks of at most `n_rows`.
+
+        Parameters
+        ----------
+        start
+            The position of its first row.
+        size
+            Its number of rows.
+        n_rows
+            As for `chunks`.
+        read
+            Returns consecutive arrays, dense or sparse.
+
+        Returns
+        -------
+        Chunk
+            Its rows are read on demand.
+        """
         return Chunk(start, size, self.n_features, self.block_rows(n_rows), repr(self), read)
 
     def blocks(self, n_rows: int | None = None) -> Iterator[npt.NDArray[Any]]:
-        """Yield all rows by dense numeric blocks of at most `n_rows`; None is about 8 MiB."""
+        """Yield all rows by dense numeric blocks of at most `n_rows`; None is about 8 MiB.
+
+        Parameters
+        ----------
+        n_rows
+            The most rows of a block.
+
+        Yields
+        ------
+        ndarray
+            Shape (rows, n_features), dense.
+        """
         for _, chunk in self.complete((chunk.n_rows, chunk) for chunk in self.chunks(n_rows)):
             yield from (block for _, block in chunk.blocks())
 
@@ -185,11 +319,33 @@ class RowSource(ABC):
         return RowSummary(digest.hexdigest(), positions, mean, peak, np.concatenate(sample))
 
     def total(self, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Return the sum of `function(block)` over all blocks."""
+        """Return the sum of `function(block)` over all blocks.
+
+        Parameters
+        ----------
+        function
+            Takes a float64 block; its results have one shape.
+
+        Returns
+        -------
+        ndarray
+            Of that shape.
+        """
         return reduce(add, (function(block.astype(np.float64)) for block in self.blocks()))
 
     def take(self, rows: npt.ArrayLike) -> FloatArray:
-        """Return these rows as float64, in the given order; chunks without any are not read."""
+        """Return these rows as float64, in the given order; chunks without any are not read.
+
+        Parameters
+        ----------
+        rows
+            Positions from 0, in any order.
+
+        Returns
+        -------
+        ndarray
+            Shape (len(rows), n_features).
+        """
         wanted = np.asarray(rows, dtype=np.int64)
         order = np.argsort(wanted, kind="stable")
         ordered = wanted[order]
@@ -211,7 +367,13 @@ class RowSource(ABC):
             position = stop
 
     def read(self) -> FloatArray:
-        """Return all rows as one float64 array."""
+        """Return all rows as one float64 array.
+
+        Returns
+        -------
+        ndarray
+            Shape (n_rows, n_features), in memory.
+        """
         out = np.empty(self.shape)
         seen = 0
         for block in self.blocks():

@@ -19,7 +19,14 @@ from ..operators.base import PSDOperator
 class Accuracy:
     """The wanted accuracy: a 2-norm error of the K values log(λ + γ) of at most `tol`.
 
-    `relaxed` returns a larger `tol` to use where this one takes too much work (see `Auto`).
+    Parameters
+    ----------
+    gamma
+        γ, not negative.
+    tol
+        The largest error.
+    relaxed
+        Returns a larger `tol` to use where this one takes too much work (see `Auto`).
     """
 
     gamma: float = defaults.GAMMA
@@ -39,6 +46,21 @@ class Spectrum:
     probability), `statistical` (95 % limits), hold in `expectation` (Proposition 2), or there are
     `none`.
 
+    Parameters
+    ----------
+    eigenvalues
+        Shape (K,), descending, not negative.
+    lower, upper
+        The bounds l and u, (K,) each.
+    slack
+        τ, such as the trace of a residual.
+    bound_kind
+        How far the bounds can be relied on.
+    solver
+        Its name.
+    stats
+        What the solver counted.
+
     Examples
     --------
     >>> values = np.array([1.0, 0.5])
@@ -47,12 +69,12 @@ class Spectrum:
     array([0.0953, 0.1823])
     """
 
-    eigenvalues: FloatArray  # (K,), descending, clipped at 0
-    lower: FloatArray  # (K,), l
-    upper: FloatArray  # (K,), u
-    slack: float  # τ, such as the trace of a residual
+    eigenvalues: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    slack: float
     bound_kind: str
-    solver: str  # its name
+    solver: str
     stats: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -67,12 +89,34 @@ class Spectrum:
         return int(self.eigenvalues.size)
 
     def truncate(self, n_eigenvalues: int) -> Spectrum:
-        """Return the spectrum of the first `n_eigenvalues` only; its bounds still hold."""
+        """Return the spectrum of the first `n_eigenvalues` only; its bounds still hold.
+
+        Parameters
+        ----------
+        n_eigenvalues
+            At most K.
+
+        Returns
+        -------
+        Spectrum
+            Of the same slack.
+        """
         names = ("eigenvalues", "lower", "upper")
         return replace(self, **{name: getattr(self, name)[:n_eigenvalues] for name in names})
 
     def log_error(self, gamma: float) -> FloatArray:
-        """Bound abs(log(λᵢ + γ) - log(λ̂ᵢ + γ)) for each i, (K,); inf without a bound."""
+        """Bound abs(log(λᵢ + γ) - log(λ̂ᵢ + γ)) for each i; inf without a bound.
+
+        Parameters
+        ----------
+        gamma
+            γ, not negative.
+
+        Returns
+        -------
+        ndarray
+            Shape (K,).
+        """
         return self._log_interval(gamma, self.upper + self.slack)
 
     def total_log_error(self, gamma: float) -> float:
@@ -80,6 +124,16 @@ class Spectrum:
 
         The interval part is a norm. The slack is shared by all eigenvalues, so its effect is
         largest when it all falls on the smallest: τ / (u_K + γ).
+
+        Parameters
+        ----------
+        gamma
+            γ, not negative.
+
+        Returns
+        -------
+        float
+            The bound; inf without one.
         """
         interval = np.linalg.norm(self._log_interval(gamma, self.upper))
         floor = self.upper + gamma
@@ -108,17 +162,54 @@ class EigenSolver(ABC):
     def solve(
         self, operator: PSDOperator, n_eigenvalues: int, accuracy: Accuracy, rng: Generator
     ) -> Spectrum:
-        """Return the `n_eigenvalues` largest eigenvalues of `operator`."""
+        """Return the `n_eigenvalues` largest eigenvalues of `operator`.
+
+        Parameters
+        ----------
+        operator
+            The matrix, by its products and its rows.
+        n_eigenvalues
+            K, at most the number of rows.
+        accuracy
+            What is wanted; a solver that does not reach it warns.
+        rng
+            For random vectors and columns.
+
+        Returns
+        -------
+        Spectrum
+            With bounds of the kind that the solver gives.
+        """
 
     def price(self, n_samples: int, n_eigenvalues: int, accuracy: Accuracy, storage: str) -> float:
         """Return the operations for an operator of this storage (see `prices`).
 
         0 if the data decides: then the solver announces them once it knows.
+
+        Parameters
+        ----------
+        n_samples, n_eigenvalues
+            N and K.
+        accuracy
+            What is wanted.
+        storage
+            That of the operator, such as `dense` or `streamed`.
+
+        Returns
+        -------
+        float
+            The number of operations.
         """
         return 0.0
 
     def require_memory(self, n_samples: int) -> None:  # noqa: B027
-        """Raise InputError for more rows than fit into memory; most solvers have no such limit."""
+        """Raise InputError for more rows than fit into memory; most solvers have no such limit.
+
+        Parameters
+        ----------
+        n_samples
+            N.
+        """
 
 
 def descending(eigenvalues: FloatArray) -> FloatArray:

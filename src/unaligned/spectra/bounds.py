@@ -57,7 +57,7 @@ def sketch_bounds(
 def log_euclidean_bounds(W1: npt.ArrayLike, W2: npt.ArrayLike) -> tuple[float, float]:
     r"""Bound the log-Euclidean distance of two SPD matrices by their eigenvalues.
 
-    Proposition 1 [prop:lelb], roots taken:
+    Proposition 1 (``prop:lelb``), roots taken:
 
     .. math:: \sum_i (\log\lambda^{(1)}_i - \log\lambda^{(2)}_i)^2 \le
               \|\log W_1 - \log W_2\|_F^2 \le
@@ -124,6 +124,11 @@ def log_hilbert_schmidt(
         Regularisation of the first and of the second operator, positive.
     aligned
         Whether matrices with aligned rows are given.
+
+    Returns
+    -------
+    float
+        The distance or its lower bound, not squared.
 
     Examples
     --------

@@ -16,10 +16,18 @@ GAMMA_RULES = ("auto", "cutoff")
 
 
 class Knee(NamedTuple):
-    """The position at which the decay of a spectrum slows down."""
+    """The position at which the decay of a spectrum slows down.
 
-    position: int  # the number of eigenvalues before the knee
-    ratio_before: float  # the geometric mean of λᵢ/λᵢ₊₁ before the knee
+    Attributes
+    ----------
+    position
+        The number of eigenvalues before the knee.
+    ratio_before, ratio_after
+        The geometric mean of λᵢ/λᵢ₊₁ before and after the knee.
+    """
+
+    position: int
+    ratio_before: float
     ratio_after: float
 
 

@@ -30,6 +30,30 @@ class Recipe:
 
     Signatures may be compared if the first group of fields agrees; the second records how this
     one was computed.
+
+    Attributes
+    ----------
+    gamma
+        γ.
+    kernel
+        `gaussian` or `laplacian`; for an affinity `diffusion`, for a graph `heat`, for an SPD
+        matrix `none`.
+    bandwidth, bandwidth_factor
+        The rule or value of σ², and its factor; `none` and 1 where there is no σ².
+    metric
+        Its name; `precomputed` for square kinds.
+    n_neighbors
+        Of a k-NN kernel; None for the full one.
+    robust
+        Whether outliers were excluded.
+    preprocess
+        The steps applied to the points.
+    kind
+        That of the dataset.
+    solver, tol, seed
+        The solver, the 2-norm of the error that was wanted, and the root seed.
+    version
+        Of this package.
     """
 
     gamma: float
@@ -56,7 +80,19 @@ class Recipe:
     def of(dataset: Dataset, kernel: KernelSettings, **computation: Any) -> Recipe:
         """Return the recipe of a dataset's signature, neutral where a setting has no effect.
 
-        `computation` are gamma, solver, tol and seed.
+        Parameters
+        ----------
+        dataset
+            Its kind and preprocessing become part of the recipe.
+        kernel
+            The settings of the kernel.
+        **computation
+            `gamma`, `solver`, `tol` and `seed`.
+
+        Returns
+        -------
+        Recipe
+            Of the running version.
         """
         from .. import __version__
 
@@ -79,11 +115,33 @@ class Recipe:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Recipe:
-        """Return the recipe from its fields as JSON has them."""
+        """Return the recipe from its fields as JSON has them.
+
+        Parameters
+        ----------
+        values
+            The fields by name.
+
+        Returns
+        -------
+        Recipe
+            Its steps of preprocessing are a tuple again.
+        """
         return Recipe(**{**values, "preprocess": tuple(values["preprocess"])})
 
     def options(self, n_eigenvalues: int) -> dict[str, Any]:
-        """Return the options of `ua.signature` that give this recipe."""
+        """Return the options of `ua.signature` that give this recipe.
+
+        Parameters
+        ----------
+        n_eigenvalues
+            K, which is not part of a recipe.
+
+        Returns
+        -------
+        dict
+            Keywords of `ua.signature`, `rng` included.
+        """
         names = ["gamma", "solver", "tol", "robust"]
         if self.bandwidth != "none":
             names += ["kernel", "bandwidth", "bandwidth_factor", "n_neighbors"]
@@ -98,7 +156,18 @@ class Recipe:
         }
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
-        """Return the fields that prevent a comparison: name -> (value here, value there)."""
+        """Return the fields that prevent a comparison: name -> (value here, value there).
+
+        Parameters
+        ----------
+        other
+            The recipe to compare with.
+
+        Returns
+        -------
+        dict
+            Empty if signatures of the two may be compared.
+        """
         names = [f.name for f in fields(self) if f.compare]
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -110,7 +179,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    r"""The log-Euclidean signature of one dataset, F_LES of Algorithm 2 [alg:lesd].
+    r"""The log-Euclidean signature of one dataset, F_LES of Algorithm 2 (``alg:lesd``).
 
     .. math:: F_i = \log(\lambda_i + \gamma), \qquad i = 1, \dots, K
 
@@ -191,7 +260,18 @@ class Signature:
         return float("inf") if self.bound_kind == "none" else bound
 
     def truncate(self, n_eigenvalues: int) -> Signature:
-        """Return the signature of the first `n_eigenvalues` values only."""
+        """Return the signature of the first `n_eigenvalues` values only.
+
+        Parameters
+        ----------
+        n_eigenvalues
+            At most K.
+
+        Returns
+        -------
+        Signature
+            Its `values` are (n_eigenvalues,).
+        """
         k = _check.positive_int("n_eigenvalues", n_eigenvalues)
         if k > self.n_eigenvalues:
             raise InputError(
@@ -206,12 +286,29 @@ class Signature:
         return convert(self.values, dtype=dtype)
 
     def with_gamma(self, gamma: float) -> Signature:
-        """Return the signature of the same eigenvalues under another γ."""
+        """Return the signature of the same eigenvalues under another γ.
+
+        Parameters
+        ----------
+        gamma
+            γ, not negative; 0 needs positive eigenvalues.
+
+        Returns
+        -------
+        Signature
+            The bounds of its values follow the new γ.
+        """
         gamma = _check.real_number("gamma", gamma, minimum=0.0)
         return replace(self, recipe=replace(self.recipe, gamma=gamma))
 
     def require_comparable(self, other: Signature) -> None:
-        """Raise RecipeMismatchError if recipe or K differ from those of another signature."""
+        """Raise RecipeMismatchError if recipe or K differ from those of another signature.
+
+        Parameters
+        ----------
+        other
+            The signature to be compared with this one.
+        """
         differing = self.recipe.differences(other.recipe)
         if differing:
             values = "; ".join(f"{name}: {a!r} and {b!r}" for name, (a, b) in differing.items())
@@ -229,7 +326,13 @@ class Signature:
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the signature to one `.npz` file, atomically and without pickle."""
+        """Write the signature to one `.npz` file, atomically and without pickle.
+
+        Parameters
+        ----------
+        path
+            A `.npz` file; an existing one is replaced.
+        """
         from ..io.archive import write_archive
 
         remedy = " For the numbers alone write numpy.savetxt(path, signature.values)."
@@ -237,7 +340,18 @@ class Signature:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Signature:
-        """Read a signature that `save` wrote."""
+        """Read a signature that `save` wrote.
+
+        Parameters
+        ----------
+        path
+            The `.npz` file.
+
+        Returns
+        -------
+        Signature
+            With spectrum, bounds, recipe and `stats`.
+        """
         from ..io.archive import read_archive
 
         header, arrays = read_archive(path, _FORMAT)
@@ -248,7 +362,15 @@ class Signature:
             raise FileError(message) from error
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-        """Return the signature as a JSON-able header and arrays."""
+        """Return the signature as a JSON-able header and arrays.
+
+        Returns
+        -------
+        header : dict
+            Everything but the arrays.
+        arrays : dict
+            `eigenvalues` and their bounds, `lower` and `upper`, each (K,).
+        """
         spectrum = self.spectrum
         header = {
             "recipe": asdict(self.recipe),
@@ -262,7 +384,18 @@ class Signature:
 
     @staticmethod
     def from_parts(header: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Signature:
-        """Return the signature from the result of `to_parts`."""
+        """Return the signature from the result of `to_parts`.
+
+        Parameters
+        ----------
+        header, arrays
+            The result of `to_parts`.
+
+        Returns
+        -------
+        Signature
+            Equal to the one that was written.
+        """
         eigenvalues, lower, upper = (np.asarray(arrays[name], dtype=float) for name in _ARRAYS)
         if not (eigenvalues.ndim == 1 <= eigenvalues.size == lower.size == upper.size):
             raise ValueError("eigenvalues and their bounds differ in length")

@@ -81,6 +81,11 @@ class Store:
             Such as `{"tissue": "liver"}`; values are stored as text.
         replace
             Replace another signature of this name, which is an error otherwise.
+
+        Returns
+        -------
+        bool
+            False if the store had it under this name.
         """
         return self.extend([signature], names=[name], tags=tags, replace=replace) == 1
 
@@ -92,7 +97,22 @@ class Store:
         tags: Mapping[str, Any] | None = None,
         replace: bool = False,
     ) -> int:
-        """Add all signatures or none, and return how many are new; other processes wait."""
+        """Add all signatures or none, and return how many are new; other processes wait.
+
+        Parameters
+        ----------
+        signatures
+            As for `add`, of one recipe and K.
+        names
+            One per signature, None for its own; None takes the own name of each.
+        tags, replace
+            As for `add`, the same for all.
+
+        Returns
+        -------
+        int
+            The number that the store did not have.
+        """
         labels = records.as_text(tags)
         called = repeat(None) if names is None else names
         with transaction(self.path, write=True) as db:
@@ -102,40 +122,109 @@ class Store:
             )
 
     def tag(self, name: str, tags: Mapping[str, Any]) -> None:
-        """Add tags to those of a signature."""
+        """Add tags to those of a signature.
+
+        Parameters
+        ----------
+        name
+            The name of the signature.
+        tags
+            As for `add`; the value of a tag that is there is replaced.
+        """
         with transaction(self.path, write=True) as db:
             records.require(db, name, self.path)
             records.add_tags(db, name, records.as_text(tags))
 
     def get(self, name: str) -> Signature:
-        """Return a signature; same as `store[name]`."""
+        """Return a signature; same as `store[name]`.
+
+        Parameters
+        ----------
+        name
+            The name of the signature; an unknown one raises InputError.
+
+        Returns
+        -------
+        Signature
+            As it was added, under its name in the store.
+        """
         with transaction(self.path) as db:
             records.require(db, name, self.path)
             return records.restore(db, name, self.path)
 
     def find(self, name: str) -> Record | None:
-        """Return the record of a signature, or None if there is none of this name."""
+        """Return the record of a signature, or None if there is none of this name.
+
+        Parameters
+        ----------
+        name
+            The name of the signature.
+
+        Returns
+        -------
+        Record or None
+            Without its values.
+        """
         with transaction(self.path) as db:
             return next(iter(records.select(db, "WHERE name = ?", [name])), None)
 
     def remove(self, *names: str) -> None:
-        """Remove all of these signatures or none."""
+        """Remove all of these signatures or none.
+
+        Parameters
+        ----------
+        *names
+            The names of the signatures.
+        """
         with transaction(self.path, write=True) as db:
             for name in names:
                 records.require(db, name, self.path)
                 db.execute("DELETE FROM signatures WHERE name = ?", (name,))
 
     def names(self, tags: Mapping[str, Any] | None = None) -> list[str]:
-        """Return the names of the signatures with all these tags, in the order of adding."""
+        """Return the names of the signatures with all these tags, in the order of adding.
+
+        Parameters
+        ----------
+        tags
+            Such as `{"tissue": "liver"}`; None takes all signatures.
+
+        Returns
+        -------
+        list
+            The names.
+        """
         return [record.name for record in self.records(tags)]
 
     def records(self, tags: Mapping[str, Any] | None = None) -> list[Record]:
-        """Return the records of the signatures with all these tags, in the order of adding."""
+        """Return the records of the signatures with all these tags, in the order of adding.
+
+        Parameters
+        ----------
+        tags
+            As for `names`.
+
+        Returns
+        -------
+        list
+            A `Record` of each.
+        """
         with transaction(self.path) as db:
             return records.select(db, *records.where(tags))
 
     def to_frame(self, tags: Mapping[str, Any] | None = None) -> pd.DataFrame:
-        """Return the records as a DataFrame by name, with a column `tag:…` for each tag."""
+        """Return the records as a DataFrame by name, with a column `tag:…` for each tag.
+
+        Parameters
+        ----------
+        tags
+            As for `names`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per signature.
+        """
         return records.frame(self.records(tags))
 
     @property
@@ -186,6 +275,11 @@ class Store:
             files, which `unaligned describe` records, and as many of their rows are drawn.
         max_distance
             Leave out references, or groups, that are farther away.
+
+        Returns
+        -------
+        list
+            Up to k `Neighbour`, which are references, or groups of them.
         """
         from .search import nearest  # imports what computes signatures
 
@@ -207,6 +301,18 @@ class Store:
         """Write the signatures to a .csv, .json or .npz file, and return their number.
 
         JSON and NPZ contain eigenvalues and recipe too.
+
+        Parameters
+        ----------
+        path
+            The file; its suffix gives the format.
+        tags
+            As for `names`.
+
+        Returns
+        -------
+        int
+            The number of signatures written.
         """
         write = records.WRITERS[_check.suffix_of("path", path, records.WRITERS)]
         with transaction(self.path) as db:

@@ -30,7 +30,22 @@ _IDENTITY = ("name", "fingerprint", "n_samples", "n_features")
 class Record:
     """Facts about a stored signature, without its values.
 
-    `rows_drawn_from` is the number of rows before subsampling, None if there was none.
+    Attributes
+    ----------
+    name
+        In the store.
+    n_samples, n_features, n_eigenvalues
+        The size of the dataset, and K.
+    error_bound
+        On the 2-norm of the error of the values.
+    tags
+        Tag -> value, both as text.
+    fingerprint
+        Of the data.
+    created
+        When it was added (ISO 8601, UTC).
+    rows_drawn_from
+        The number of rows before subsampling; None if there was none.
     """
 
     name: str
@@ -46,10 +61,22 @@ class Record:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A reference and its LES distance with a bound on its error, or a group of references.
+    """A reference and its LES distance, or a group of references.
 
-    The name of a group is its value of the tag that forms groups, its distance the mean, minimum
-    or maximum over `n_references`; it has no `n_samples`.
+    Attributes
+    ----------
+    name
+        Of the reference; of a group, its value of the tag that forms groups.
+    distance
+        The LES distance; of a group, the mean, minimum or maximum over its references.
+    error_bound
+        A bound on the error of the distance.
+    tags
+        Tag -> value, both as text; of a group, the tag that forms groups.
+    n_references
+        The number of references in the group.
+    n_samples
+        The rows of the reference; None for a group.
     """
 
     name: str

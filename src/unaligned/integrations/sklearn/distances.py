@@ -78,17 +78,54 @@ class DistanceTransformer(DatasetTransformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Describe the references; y is not used."""
+        """Describe the references; y is not used.
+
+        Parameters
+        ----------
+        X
+            The datasets.
+        y
+            Not used.
+
+        Returns
+        -------
+        DistanceTransformer
+            The transformer itself.
+        """
         self._fit(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> FloatArray:
-        """Return the distances of X to the references, (n_datasets, n_references)."""
+        """Return the distances of X to the references, (n_datasets, n_references).
+
+        Parameters
+        ----------
+        X
+            The datasets.
+        y, **fit_params
+            Not used.
+
+        Returns
+        -------
+        ndarray
+            The distances.
+        """
         return self._distances(self._fit(X))
 
     @merged()
     def transform(self, X: Any) -> FloatArray:
-        """Return the distances to the references, (n_datasets, n_references)."""
+        """Return the distances to the references, (n_datasets, n_references).
+
+        Parameters
+        ----------
+        X
+            The datasets.
+
+        Returns
+        -------
+        ndarray
+            The distances.
+        """
         check_is_fitted(self)
         items = self._drawn(self._read(X), self.n_samples_, self.seed_)
         given = dict(self.options or {}).get("n_eigenvalues")
@@ -98,7 +135,18 @@ class DistanceTransformer(DatasetTransformer):
         return self._distances(items)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return `les_NAME` of each reference, or `les_0` where names repeat."""
+        """Return `les_NAME` of each reference, or `les_0` where names repeat.
+
+        Parameters
+        ----------
+        input_features
+            Not used.
+
+        Returns
+        -------
+        ndarray
+            Shape (n_references,), of strings.
+        """
         check_is_fitted(self)
         names = [str(item.name) for item in self._references.values()]
         names = names if len(set(names)) == len(names) else list(self._references)
@@ -196,7 +244,20 @@ class KernelFromDistance(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.gamma = gamma
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose γ; X are the distances within the references, (n, n)."""
+        """Choose γ, and check whether the kernel is positive semi-definite.
+
+        Parameters
+        ----------
+        X
+            The distances within the references, (n, n).
+        y
+            Not used.
+
+        Returns
+        -------
+        KernelFromDistance
+            The transformer itself.
+        """
         X = self._checked(X, reset=True)
         if X.shape[0] != X.shape[1]:
             raise InputError(
@@ -221,7 +282,18 @@ class KernelFromDistance(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the kernel of the distances X, (n_datasets, n_references)."""
+        """Return the kernel of distances.
+
+        Parameters
+        ----------
+        X
+            Distances to the references, (n_datasets, n_references).
+
+        Returns
+        -------
+        ndarray
+            Shape (n_datasets, n_references), values from 0 to 1.
+        """
         check_is_fitted(self)
         kernel: FloatArray = np.exp(-self.gamma_ * self._checked(X, reset=False) ** 2)
         return kernel

@@ -118,20 +118,68 @@ class SignatureTransformer(ClassNamePrefixFeaturesOutMixin, DatasetTransformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose K, γ and the number of rows; y is not used."""
+        """Choose K, γ and the number of rows; y is not used.
+
+        Parameters
+        ----------
+        X
+            The datasets.
+        y
+            Not used.
+
+        Returns
+        -------
+        SignatureTransformer
+            The transformer itself.
+        """
         self._fit(X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> FloatArray:
-        """Return the signatures of the data that K and γ were chosen for, (n_datasets, K)."""
+        """Return the signatures of the data that K and γ were chosen for, (n_datasets, K).
+
+        Parameters
+        ----------
+        X
+            The datasets.
+        y, **fit_params
+            Not used.
+
+        Returns
+        -------
+        ndarray
+            The signatures.
+        """
         return self._values(self._fit(X))
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the signatures, (n_datasets, K)."""
+        """Return the signatures, (n_datasets, K).
+
+        Parameters
+        ----------
+        X
+            The datasets.
+
+        Returns
+        -------
+        ndarray
+            The signatures.
+        """
         return self._values(self.signatures(X))
 
     def signatures(self, X: Any) -> list[Signature]:
-        """Return the signatures as objects, with error bounds and recipe."""
+        """Return the signatures as objects, with error bounds and recipe.
+
+        Parameters
+        ----------
+        X
+            The datasets.
+
+        Returns
+        -------
+        list
+            A `Signature` of K values for each.
+        """
         check_is_fitted(self)
         items = self._drawn(self._read(X), self.n_samples_, self.seed_)
         method = LES(self._settings(self.n_eigenvalues_, self.gamma_))

@@ -117,7 +117,20 @@ class LESLoss(nn.Module):
         return own
 
     def forward(self, points: Tensor, other: Tensor | None = None) -> Tensor:
-        """Return the loss of points, (…, N, d), against another batch or the reference."""
+        """Return the loss of points against another batch or the reference.
+
+        Parameters
+        ----------
+        points
+            A batch, (…, N, d), in random order.
+        other
+            The second batch, (…, M, d'); None where the loss has a reference.
+
+        Returns
+        -------
+        Tensor
+            A number, or (…) with `reduction="none"`.
+        """
         if (other is None) == (self.reference is None):
             raise InputError(
                 "LESLoss() compares two batches: call it with (points, other); "
@@ -168,7 +181,13 @@ class LESLoss(nn.Module):
         return signature(cut, n_eigenvalues=k, **self.options)
 
     def extra_repr(self) -> str:
-        """Return the settings that the representation of a module shows."""
+        """Return the settings that the representation of a module shows.
+
+        Returns
+        -------
+        str
+            Of the target, the reduction and whether it is squared.
+        """
         target = "two batches"
         if self.reference is not None:
             target = "a signature" if self.is_signature else f"{len(self.reference)} points"
