@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.cluster.hierarchy import is_valid_linkage
+from scipy.cluster.hierarchy import is_valid_linkage, leaves_list
 
 import unaligned as ua
-from unaligned.embedding import embed
+from unaligned.embedding import embed, linkage
 from unaligned.errors import (
     DataWarning,
     InputError,
@@ -297,6 +297,13 @@ def test_linkage_is_valid_and_merges_the_nearest_first(method):
     assert is_valid_linkage(linkage)
     off_diagonal = result.distances[np.triu_indices(5, 1)]
     assert linkage[0, 2] == pytest.approx(off_diagonal.min())
+
+
+def test_leaves_side_by_side_are_near():
+    places = np.random.default_rng(0).permutation(12).astype(float)
+    line = np.abs(np.subtract.outer(places, places))
+    order = places[leaves_list(linkage(line))]
+    assert np.abs(np.diff(order)).max() == 1.0
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ METHODS = ("mds", "metric-mds", "diffusion")
 AGGREGATORS: dict[str, Callable[..., Any]] = {"mean": np.mean, "min": np.min, "max": np.max}
 CORRELATIONS = ("pearson", "spearman")
 LINKAGES = ("average", "single", "complete", "weighted")
+ORDERED_LEAVES = 1000  # up to so many datasets the order of leaves takes half a second; O(n³)
 
 
 def embed(
@@ -111,12 +112,14 @@ def diffusion_map(distances: FloatArray, n_components: int) -> FloatArray:
 def linkage(distances: FloatArray, method: str = "average") -> FloatArray:
     """Return SciPy's linkage matrix of a matrix of distances, (n - 1, 4), for `dendrogram`.
 
+    For up to 1000 datasets, leaves side by side are as near as the tree allows.
+
     Parameters
     ----------
     distances
         Shape (n, n), symmetric with a zero diagonal.
     method
-        `"average"`, `"single"`, `"complete"` or `"weighted"`. O(n²) time.
+        `"average"`, `"single"`, `"complete"` or `"weighted"`.
 
     Examples
     --------
@@ -136,7 +139,9 @@ def linkage(distances: FloatArray, method: str = "average") -> FloatArray:
     _check.one_of("method", method, LINKAGES)
     if len(distances) < 2:
         raise InputError("linkage() needs at least two datasets; there is one.")
-    return np.asarray(hierarchy.linkage(squareform(distances, checks=False), method, True))
+    condensed = squareform(distances, checks=False)
+    ordered = len(distances) <= ORDERED_LEAVES
+    return np.asarray(hierarchy.linkage(condensed, method, optimal_ordering=ordered))
 
 
 def aggregate(distances: FloatArray, how: str = "mean") -> FloatArray:
