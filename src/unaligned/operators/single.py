@@ -43,8 +43,10 @@ class SinglePrecision(PSDOperator):
             tile -= vector[rows, None] * vector
             self._matrix[rows] = tile
 
+        # Few rows at a time: larger copies are new pages of memory each time, which take longer.
+        few = [slice(i, i + 32) for i in range(0, self.n_samples, 32)]
         with Workers() as workers:
-            workers.each(self._tiles, convert)
+            workers.each(few, convert)
         np.fill_diagonal(self._matrix, 0.0)
         probe = rng.standard_normal((self.n_samples, 16)) / np.sqrt(self.n_samples)
         difference = self.matmat(probe) - operator.matmat(probe)
