@@ -75,6 +75,8 @@ html_theme_options = {
     "logo": {"text": "unaligned"},
     "navbar_align": "left",
     "show_toc_level": 2,
+    # The last match counts: tables of these pages need the width.
+    "secondary_sidebar_items": {"**": ["page-toc"], "paper": [], "benchmarks": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
