@@ -202,6 +202,15 @@ def test_equal_points_raise_as_in_signature():
         ua.estimate(ua.Dataset(np.ones((400, 3)), name="flat"))
 
 
+@pytest.mark.parametrize("n", [2000, 6000])
+def test_mostly_copies_raise_as_in_signature(n):
+    points = RNG.normal(size=(n, 3))
+    points[: int(0.8 * n)] = 0.0
+    for function in (ua.estimate, ua.signature):
+        with pytest.raises(DegenerateDataError, match="bandwidth='median' gives σ²=0"):
+            function(points, n_eigenvalues=10)
+
+
 @pytest.mark.parametrize("make", [list, lambda points: dict(enumerate(points))])
 def test_collection_is_summed(make):
     parts = [SETS["few"], SETS["noise in 10"][:700]]

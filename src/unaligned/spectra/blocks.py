@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -83,10 +84,12 @@ def with_scale(kernel: KernelSettings, compute: Callable[[KernelSettings], T]) -
     """Return `compute(kernel)`, by the mean where few rows have a median of 0 by chance."""
     try:
         return compute(kernel)
-    except DegenerateDataError:
+    except DegenerateDataError as error:
         if kernel.bandwidth != "median":
             raise
-        return compute(replace(kernel, bandwidth="mean"))
+        with suppress(DegenerateDataError):
+            return compute(replace(kernel, bandwidth="mean"))
+        raise error from None
 
 
 def block_signatures(

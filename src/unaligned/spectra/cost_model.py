@@ -106,7 +106,7 @@ class CostModel:
             n_entries = (rows.nnz if sparse.issparse(rows) else rows.size) * self.n // size
             price = prices.pca_price(shape, count, n_entries, self.dataset.is_lazy)
             seconds += price * _product_seconds()
-            rows = apply_steps(rough_components(rows, count), steps[first + 1 :])
+            rows = apply_steps(_rough_components(rows, count), steps[first + 1 :])
         if self.dataset.is_lazy:
             started = default_timer()
             n_rows = next(iter(self.dataset.values.blocks())).shape[0]
@@ -123,7 +123,9 @@ class CostModel:
         def operator(kernel: KernelSettings) -> PSDOperator:
             return pipeline.operator_of(rows, kernel, np.random.default_rng(0))[0]
 
-        return with_scale(self.kernel, operator)
+        return (
+            with_scale(self.kernel, operator) if rows is not self.rows else operator(self.kernel)
+        )
 
     def predict(self) -> Prediction:
         """Return the predicted cost."""
@@ -284,7 +286,7 @@ def _product_seconds() -> float:
     return _seconds(lambda: matrix @ matrix) / 384**3
 
 
-def rough_components(values: Any, n_components: int) -> FloatArray:
+def _rough_components(values: Any, n_components: int) -> FloatArray:
     """Return principal components that are good enough to predict a cost."""
     from sklearn.decomposition import TruncatedSVD
 
