@@ -95,12 +95,16 @@ def test_gradients_by_products_and_by_differences_agree(seed):
     x, y = pair(seed)
     spaces = (cdist(x, x), cdist(y, y), np.ones(len(x)), np.ones(len(y)))
     products, differences = (gromov._Spaces(*spaces, by_products=b) for b in (True, False))
-    vertex = products.vertex(np.random.default_rng(seed).random((len(x), len(y))))
+    rng = np.random.default_rng(seed)
+    before, vertex = (products.vertex(rng.random((len(x), len(y)))) for _ in range(2))
     expected = sum(
-        vertex[i, j] * (spaces[0][:, [i]] - spaces[1][j]) ** 2 for i, j in np.argwhere(vertex)
+        w * (spaces[0][:, [i]] - spaces[1][j]) ** 2
+        for i, j, w in zip(*vertex.nonzero(), vertex.data, strict=True)
     )
     for way in (products, differences):
         np.testing.assert_allclose(way.gradient(vertex), expected, rtol=1e-10)
+        updated = way.gradient(vertex, (before, way.gradient(before)))
+        np.testing.assert_allclose(updated, expected, rtol=1e-10)
     found, reached = gromov._conditional_gradient(differences, 1000)
     assert reached
     assert found == pytest.approx(gromov._conditional_gradient(products, 1000)[0], rel=1e-8)
