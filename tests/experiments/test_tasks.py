@@ -1,5 +1,6 @@
 """Task difficulty: what is measured, how it is summarised, and what the paper says."""
 
+import math
 import re
 from functools import partial
 from pathlib import Path
@@ -143,7 +144,11 @@ def test_slow_distances_are_timed_pair_by_pair(tmp_path):
     rows = report.table[report.table["method"] == timed]
     mean, std = (3 * found for found in rows["seconds"].agg(["mean", "std"]))  # 3 references
     text = (tmp_path / "RESULTS.md").read_text()
-    assert re.search(rf"\| OT \| {str(mean)[:4]}\d* ± {str(std)[:3]}\d* \| 28.2 to 40.3 \|", text)
+    shown = re.search(r"\| OT \| (\S+) ± (\S+) \| 28.2 to 40.3 \|", text).groups()
+    # Both to the place of the third digit of the mean, so the deviation may have but one.
+    unit = 10.0 ** (math.floor(math.log10(mean)) - 2)
+    assert [len(number.partition(".")[2]) for number in shown] == [round(-math.log10(unit))] * 2
+    assert [float(n) for n in shown] == pytest.approx([mean, std], abs=0.501 * unit, rel=0)
     assert "N = 200; OT timed on 3 pairs, times 3 references" in text
     # More pairs are added to those of the same folder.
     more = reproduce(small_tasks(timed_pairs=4), tmp_path, only=["les", timed], progress=False)
