@@ -19,6 +19,8 @@ from unaligned.errors import (
     RecipeMismatchError,
     SampleSizeWarning,
 )
+from unaligned.inputs import warn_about_sizes
+from unaligned.metrics.les import LES
 from unaligned.metrics.registry import DISTANCES
 from unaligned.rows.source import ArrayRows
 
@@ -576,3 +578,14 @@ def test_networkx_graphs_are_taken_as_they_are():
     assert ua.distance(*graphs) == pytest.approx(expected[0, 1])
     with pytest.raises(InputTypeError, match="or a list of datasets, not Graph"):
         ua.compare(graphs[0])
+
+
+def test_sizes_far_apart_are_said_in_whole_numbers():
+    items = [
+        ua.Dataset(np.zeros((1, 2)), name="one"),
+        ua.Dataset(A[:1].repeat(300, 0), name="many"),
+    ]
+    with pytest.warns(
+        SampleSizeWarning, match=r"300-fold at K=1: 'one' has 1 row, 'many' has 300"
+    ):
+        warn_about_sizes(LES.from_options({"n_eigenvalues": 1}), items)

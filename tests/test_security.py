@@ -5,6 +5,7 @@ Pickles are in `malformed.py`, escaped names in `test_report.py` and `test_drift
 
 import socket
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,17 @@ def test_features_of_an_explanation_are_text_in_the_report(tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "alert(1)" in page
     assert page.count("<script") == page.count("</script") == 2  # the data and the program
+
+
+def test_bound_kind_of_a_signature_is_text_in_the_report(tmp_path):
+    found = ua.compare({name: cloud(i) for i, name in enumerate("xy")}, n_eigenvalues=10)
+    for name, kept in found._descriptors.items():
+        spectrum = replace(kept.spectrum, bound_kind='"><img src=x onerror=alert(7)>')
+        found._descriptors[name] = replace(kept, spectrum=spectrum)
+    found.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "alert(7)" in page
+    assert "<img src=x" not in page
 
 
 def test_nothing_connects_to_a_network(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from types import UnionType
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -233,6 +234,32 @@ def with_our_names(options: Mapping[str, Any]) -> dict[str, Any]:
         if theirs in options and ours in options:
             raise InputError(f"{theirs} is another name of {ours}. Give one of them.")
     return {_SYNONYMS.get(name, name): value for name, value in options.items()}
+
+
+def require_types(kind: type, values: Mapping[str, Any]) -> None:
+    """Raise for values, such as those of a file, that fields of a class do not take."""
+    hints = get_type_hints(kind)
+    for name in values.keys() & hints.keys():
+        if not _has_type(values[name], hints[name]):
+            raise InputTypeError(f"{name}={values[name]!r:.60} is not of the expected type")
+
+
+def _has_type(value: Any, hint: Any) -> bool:
+    """Return whether a value has a type as fields of settings and results declare it."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_has_type(value, each) for each in arguments)
+    if hint is float:
+        return isinstance(value, (int, float))
+    if not isinstance(value, origin or hint):
+        return False
+    if origin is tuple:
+        return all(_has_type(each, arguments[0]) for each in value)
+    if origin is Mapping:
+        return all(_has_type(each, arguments[1]) for each in value.values())
+    return True
 
 
 @cache

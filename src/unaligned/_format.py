@@ -1,8 +1,17 @@
 """How results become text: bytes and durations for people, values for JSON."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+# Control characters, such as the start of an escape sequence, and bytes that are not UTF-8.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Return text with � for what must not reach a terminal, a figure or a file of ours."""
+    return _UNPRINTABLE.sub("�", text)
 
 
 def amount(n_bytes: float) -> str:

@@ -135,6 +135,20 @@ def required(module: str, extra: str, purpose: str, *, package: str | None = Non
         raise MissingExtraError(package or module.partition(".")[0], extra, purpose) from error
 
 
+@contextmanager
+def restoring(what: str, remedy: str = "") -> Iterator[None]:
+    """Turn errors about values that a file of ours contains into one that names the file."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+        raise FileError(f"{what} is damaged ({error!r}).{remedy}") from error
+    except (NumericalError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise FileError(f"{what} is damaged ({reason}).{remedy}") from error
+
+
 class UnalignedWarning(UserWarning):
     """Base class of all warnings of this package."""
 

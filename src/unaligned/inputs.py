@@ -287,9 +287,11 @@ def warn_about_sizes(
         remedy = "Pass subsample='common' to compare at one size."
         if any(isinstance(item, Signature) for item in items):
             remedy = "Compute the signatures from equally many rows."
+    ratio = large.n_samples / small.n_samples
+    fold = f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
     warn(
-        f"Sample sizes differ {large.n_samples / small.n_samples:.2g}-fold at K={k}: "
-        f"{small.name!r} has {small.n_samples} rows, {large.name!r} has {large.n_samples}. "
+        f"Sample sizes differ {fold}-fold at K={k}: {small.name!r} has "
+        f"{counted(small.n_samples, 'row')}, {large.name!r} has {large.n_samples}. "
         f"Part of their distance is due to size alone. {remedy}",
         SampleSizeWarning,
     )

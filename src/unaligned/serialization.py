@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import _check
 from ._format import jsonable
 from .confidence import Inference
 from .data.facts import Facts
 from .data.preprocess import FittedStep
-from .errors import FileError
+from .errors import restoring
 from .io.archive import read_archive, write_archive
 from .metrics.registry import resolve_distance
 from .result import Comparison
@@ -77,10 +78,8 @@ def to_parts(comparison: Comparison) -> tuple[dict[str, Any], dict[str, npt.NDAr
 def read_comparison(path: str | os.PathLike[str]) -> Comparison:
     """Read a comparison written by `write_comparison`."""
     header, arrays = read_archive(path, _FORMAT)
-    try:
+    with restoring(f"The comparison in {os.fspath(path)!r}"):
         return from_parts(header, arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{os.fspath(path)!r} is not a complete comparison: {error}.") from error
 
 
 def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparison:
@@ -101,6 +100,7 @@ def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparis
     inference = None
     if "inference" in header:
         stored = {k.removeprefix("inference_"): v for k, v in arrays.items() if "inference_" in k}
+        _check.require_types(Inference, {**stored, **header["inference"]})
         inference = Inference(**stored, **header["inference"])
     fitted = [
         FittedStep(text, arrays[f"step{number}_offset"], arrays[f"step{number}_factor"])
@@ -110,26 +110,54 @@ def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparis
     ]
     steps = header["preparation"]["preprocess"]
     steps = None if steps is None else tuple(steps)
+    values = {
+        "names": tuple(header["names"]),
+        "reference_names": tuple(header["reference_names"]),
+        "distances": arrays["distances"],
+        "error_bounds": arrays["error_bounds"],
+        "distance": method,
+        "distance_name": header["distance"],
+        "options": header["options"],
+        "seed": header["seed"],
+        "is_square": header["is_square"],
+        "preparation": {**header["preparation"], "preprocess": steps},
+        "metadata": header.get("metadata", {}),  # absent in the first files of 0.1.0
+        "inference": inference,
+        "left_out": header.get("left_out", {}),  # absent in files of 0.1.0
+    }
+    _require_sound(values)
+    for side, key in (("row", "names"), ("column", "reference_names")):
+        if not stores[side].keys() <= {*values[key]}:
+            raise ValueError(f"a descriptor belongs to none of the {key}")
     return Comparison(
-        names=tuple(header["names"]),
-        reference_names=tuple(header["reference_names"]),
-        distances=arrays["distances"],
-        error_bounds=arrays["error_bounds"],
-        distance=method,
-        distance_name=header["distance"],
-        options=header["options"],
-        seed=header["seed"],
-        is_square=header["is_square"],
-        preparation={**header["preparation"], "preprocess": steps},
+        **values,
         _descriptors=stores["row"],
         _references=stores["column"],
-        metadata=header.get("metadata", {}),  # absent in the first files of 0.1.0
         _facts=facts["row"],
         _reference_facts=facts["column"],
-        inference=inference,
-        left_out=header.get("left_out", {}),  # absent in files of 0.1.0
         _steps=tuple(fitted),
     )
+
+
+def _require_sound(values: Mapping[str, Any]) -> None:
+    """Raise for types and shapes that no comparison has."""
+    _check.require_types(Comparison, values)
+    _check.positive_int("seed", values["seed"], minimum=0)
+    names, others = values["names"], values["reference_names"]
+    if not names or not others or any(len({*each}) < len(each) for each in (names, others)):
+        raise ValueError("names are missing or repeated")
+    if values["is_square"] and names != others:
+        raise ValueError("a square comparison has other names in its columns")
+    n, m = len(names), len(others)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("distances", "error_bounds"), (n, m))
+    arrays = {name: values[name] for name in shapes}
+    if values["inference"] is not None:
+        shapes |= dict.fromkeys(("squared", "p_values", "p_holm", "p_bh"), (n, m))
+        shapes |= {"intervals": (n, m, 2), "noise_floor": (n,), "reference_noise_floor": (m,)}
+        arrays |= vars(values["inference"])
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or arrays[name].dtype.kind != "f":
+            raise ValueError(f"{name} must be {shape} numbers")
 
 
 def _plain_part(metadata: Mapping[str, Any]) -> Any:

@@ -35,6 +35,7 @@ def write_files(folder):
     values = rng.normal(size=(150, 3)) * (1 + days)[:, None]
     table = np.column_stack([days, values.round(5)])
     np.savetxt(folder / "table.csv", table, delimiter=",", header="day,x,y,z", comments="")
+    np.savetxt(folder / "scans.csv", table, delimiter=",", header="digit,0,1,2", comments="")
     _write_h5ad(folder / "cells.h5ad", days, values)
     _write_timecourse(folder, rng)
     for number in (1, 2, 3):

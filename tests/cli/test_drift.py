@@ -180,9 +180,10 @@ def test_two_runs_at_once_lose_nothing():
 
 WRITER = """
 import sys
-from unaligned.inference.verdict import DriftCheck
+from unaligned.inference.verdict import DriftCheck, Reading
 from unaligned.store.history import History
-check = DriftCheck("b", "r", 0.5, 0.01, (), {}, 9, 9, None, None, 1, "now")
+readings = (Reading("les", 0.5, 0.01, 0.0, 0.01, 1, 9),)
+check = DriftCheck("b", "r", 0.5, 0.01, readings, {}, 9, 9, None, None, 1, "now")
 while True:
     added = History(sys.argv[1]).add(check, "m")
     print(added.number, flush=True)

@@ -1,12 +1,19 @@
 """Messages of the library name options as the shell does."""
 
+import os
 import re
+import shutil
+import sys
+import warnings
+from itertools import filterfalse
 
+import numpy as np
 import pytest
-from program import fails, run
+from program import done, fails, run, run_arguments
 from typer.main import get_command
 
-from unaligned.cli import app
+import unaligned as ua
+from unaligned.cli import app, printing
 from unaligned.cli.printing import messages, with_flags
 
 
@@ -76,3 +83,70 @@ def test_info_names_flags_in_problems():
 @pytest.mark.usefixtures("files")
 def test_options_without_a_flag_can_be_typed_as_messages_show_them():
     assert run("compare cells.npy model.npy --option squared=True").exit_code == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_errors_of_distance_options_show_what_can_be_typed():
+    message = fails("compare cells.npy model.npy --option zzz=1")
+    assert "options are: --bandwidth, bandwidth_factor, --gamma, --kernel, " in message
+    for command in ("compare", "test"):
+        message = fails(f"{command} cells.npy model.npy --option zzz")
+        assert "--option 'zzz' must be KEY=VALUE, such as squared=true." in message
+
+
+@pytest.mark.usefixtures("files")
+def test_info_of_missing_values_names_no_option():
+    np.save("empty.npy", np.full((9, 2), np.nan))
+    message = fails("info empty.npy")
+    assert "'empty' has NaN or infinite values in every row. Drop" in message
+    assert "nan" not in message
+
+
+def test_info_shows_the_other_files_of_a_folder(files):
+    folder = files / "folder"
+    folder.mkdir()
+    for name in ("a", "b"):
+        shutil.copy(files / "cells.npy", folder / f"{name}.npy")
+    np.save(folder / "obj.npy", np.array([{}]), allow_pickle=True)
+    for command in ("info folder", "info folder model.npy"):
+        found = run(command)
+        assert found.exit_code == 2
+        assert found.stderr.count("Error: ") == 1
+        assert "obj.npy" in found.stderr
+        assert re.search(r"^ *a +90 .*\n *b +90 ", found.stdout, re.MULTILINE), found.stdout
+
+
+EVIL = "\x1b[31mevil\x9b1m\r\udcff"
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys):
+    rows = printing.table([EVIL, "n"], n_text=1)
+    rows.add_row(EVIL, "1")
+    printing.print_table(EVIL, rows)
+    printing.print_problem("Error", EVIL)
+    shown = "".join(capsys.readouterr())
+    assert shown.count("�[31mevil�1m��") == 4
+    assert shown.isprintable() or set(filterfalse(str.isprintable, shown)) == {"\n"}
+
+
+def test_escape_sequences_of_labels_and_file_names_are_replaced(files):
+    rng = np.random.default_rng(0)
+    rows = [f"{x:.3f},{y:.3f}" for x, y in rng.normal(size=(80, 2))]
+    lines = [f"\x1b[31m{'ab'[i % 2]},{row}" for i, row in enumerate(rows)]
+    (files / "g.csv").write_text("\n".join(["g,x,y", *lines]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib's, of glyphs
+        shown = done("compare g.csv --group-by g --plot g.png")
+    assert "\x1b" not in shown
+    assert "�[31ma" in shown
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_file_name_that_is_not_text_is_replaced(files):
+    name = os.fsdecode(b"bad\xff.npy")
+    shutil.copy(files / "cells.npy", name)
+    found = run_arguments(["describe", name, "--store", "o.db"])
+    assert found.exit_code == 0, found.stderr
+    assert ua.Store("o.db").names() == ["bad�"]
+    found = run_arguments(["compare", name, "model.npy", "--plot", "o.png"])
+    assert found.exit_code == 0, found.stderr

@@ -59,7 +59,7 @@ def test_mantel_of_few_datasets_counts_all_permutations():
     assert found.p_value == np.mean(np.abs(null) >= abs(observed) - 1e-12)
     assert found.n_permutations == 120
     assert str(found) == str(float(found))
-    assert "120 all permutations" in repr(found)
+    assert "all 120 permutations" in repr(found)
     assert pickle.loads(pickle.dumps(found)).p_value == found.p_value
 
 

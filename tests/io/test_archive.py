@@ -77,11 +77,11 @@ def pickled_eigenvalues(path, trap, make=a_signature):
 
 
 FOREIGN = {
-    "a missing file": (lambda path, trap: None, r"Cannot read .*No such file"),
+    "a missing file": (lambda path, trap: None, r"Cannot read .*no such file"),
     "a directory": (lambda path, trap: path.mkdir(), r"Cannot read .*directory"),
     "an empty file": (
         lambda path, trap: path.write_bytes(b""),
-        r"was not written by unaligned",
+        r"is empty \(0 bytes\)",
     ),
     "text": (lambda path, trap: path.write_text("a,b\n1,2\n"), r"was not written by unaligned"),
     "a pickle": (
@@ -124,7 +124,7 @@ def test_foreign_file_raises_and_runs_no_code(case, what, tmp_path):
 def test_pickle_in_place_of_array_is_not_loaded(what, tmp_path):
     path, trap = tmp_path / "file.npz", tmp_path / "trap"
     pickled_eigenvalues(path, trap, SAVED[what][0])
-    with pytest.raises(FileError, match=r"lacks a part of a|is not a complete"):
+    with pytest.raises(FileError, match=r"file.npz' is damaged"):
         SAVED[what][1](path)
     assert not trap.exists()
 
@@ -145,7 +145,7 @@ def test_later_version_raises(what, header, message, tmp_path):
 def test_file_without_arrays_raises(what, tmp_path):
     path = tmp_path / "file.npz"
     with_header(path, {"format": f"unaligned-{what}", "version": 1})
-    with pytest.raises(FileError, match=r"lacks a part of a|is not a complete"):
+    with pytest.raises(FileError, match=r"file.npz' is damaged"):
         SAVED[what][1](path)
 
 
@@ -161,7 +161,7 @@ def test_every_truncation_raises(what, tmp_path):
     path = tmp_path / "file.npz"
     make().save(path)
     content = path.read_bytes()
-    for length in range(0, len(content), max(1, len(content) // 50)):
+    for length in range(1, len(content), max(1, len(content) // 50)):
         path.write_bytes(content[:length])
         with pytest.raises(FileError, match="was not written by unaligned, or it is damaged"):
             load(path)

@@ -124,8 +124,18 @@ def test_columns_are_chosen_by_name_or_position_in_order(tmp_path):
 def test_choosing_a_duplicate_column_raises(tmp_path):
     path = csv(tmp_path, "x,x\n1,2\n3,4\n")
     assert ua.load(path).n_features == 2
-    with pytest.raises(FileError, match=r"'x' occurs twice"):
+    message = r"columns: the column 'x' occurs twice. Choose by position: 0, 1. Columns: 'x', 'x'"
+    with pytest.raises(FileError, match=message):
         ua.load(path, columns=["x"])
+    assert ua.load(path, columns=[1]).values.ravel().tolist() == [2, 4]
+    with pytest.raises(FileError, match=r"group_by: the column 'x' occurs twice. Rename one"):
+        ua.load_all(path, group_by="x")
+
+
+def test_text_that_is_not_utf8_raises_with_a_remedy(tmp_path):
+    (tmp_path / "latin.csv").write_bytes("é,x\n1,2\n3,4\n".encode("latin1"))
+    with pytest.raises(FileError, match=r"not UTF-8 text \(byte 0\). Convert it, .*iconv"):
+        ua.load(tmp_path / "latin.csv")
 
 
 def test_true_and_false_are_numbers(tmp_path):

@@ -33,6 +33,7 @@ from .options import (
     RunOptions,
     SignatureOptions,
     Subsample,
+    distance_options,
     literal,
     option,
     pairs,
@@ -219,7 +220,7 @@ def compare(
     output.require_possible()
     listed = [name for text in distance or ["les"] for name in words(text) or ()]
     names = list(dict.fromkeys(listed))
-    extra = {key: literal(value) for key, value in pairs("--option", option_pairs).items()}
+    extra = distance_options(option_pairs)
     options = _options_by_distance(names, {**signature.given(), **extra})
     datasets = reading.load(files, short=not references)
     others = reading.load(references) if references else None

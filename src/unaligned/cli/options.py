@@ -62,15 +62,23 @@ def literal(text: str) -> Any:
     return text
 
 
-def pairs(option: str, texts: Iterable[str] | None) -> dict[str, str]:
+def pairs(
+    option: str, texts: Iterable[str] | None, example: str = "organ=liver"
+) -> dict[str, str]:
     """Return the keys and values of KEY=VALUE texts."""
     found = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise InputError(f"{option} {text!r} must be KEY=VALUE, such as organ=liver.")
+            raise InputError(f"{option} {text!r} must be KEY=VALUE, such as {example}.")
         found[key] = value
     return found
+
+
+def distance_options(texts: Iterable[str] | None) -> dict[str, Any]:
+    """Return the options of a distance from KEY=VALUE texts."""
+    given = pairs("--option", texts, "squared=true")
+    return {key: literal(value) for key, value in given.items()}
 
 
 def words(text: str | None) -> list[str] | None:
@@ -165,6 +173,8 @@ class FileOptions:
         from ..io.registry import name_of, names_of
 
         files = [file for pattern in patterns for file in _expand(pattern)]
+        if on_error is not None:  # one bad file of a folder is one error
+            files = [inside for file in files for inside in _contained(file)]
         repeated = [file for file in files if files.count(file) > 1]
         if repeated:
             raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
@@ -293,6 +303,18 @@ def _expand(pattern: str) -> list[str]:
             remedy = f"Give {folder!r} to read all files in that folder."
         raise FileError(f"No file matches {pattern!r}. {remedy}")
     return found
+
+
+def _contained(file: str) -> list[str]:
+    """Return the files in a folder of files, and otherwise the file itself."""
+    from ..io.load import places
+    from ..io.registry import locate
+
+    try:
+        found = places(locate(file))
+    except UnalignedError:  # which is raised again when the file is read
+        return [file]
+    return [file] if found == [locate(file)] else [os.fspath(place.path) for place in found]
 
 
 @dataclass(frozen=True)

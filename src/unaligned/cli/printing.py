@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .._format import jsonable
+from .._format import jsonable, printable
 from ..errors import UnalignedWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
+    from rich.text import Text
 
 _UNLIMITED = 100_000  # columns; output to a pipe or a file is neither cut nor wrapped
 
@@ -76,6 +77,8 @@ def with_flags(message: object) -> str:
 
     start = r"(?<![\w.'\"/-])"
     text = re.sub(start + r"(\w+)=(True|False|None|(?=[\s.,)]))?", flag, str(message))
+    listed = r"(?<=Its options are: )[\w, ]+"  # also those of one word
+    text = re.sub(listed, lambda f: ", ".join(flags.get(n, n) for n in f[0].split(", ")), text)
     # Without `=` only names with an underscore: the others are words of English too.
     return re.sub(start + r"(\w+_\w+)\b(?![=(])", lambda f: flags.get(f[1], f[0]), text)
 
@@ -103,8 +106,14 @@ def stdout() -> Console:
 def _console(**options: Any) -> Console:
     from rich.console import Console
 
+    class Plain(Console):
+        """A console on which text of data moves no cursor and changes no colour."""
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(printable(text), **options)
+
     # No markup: names of datasets may contain `[b]` or `:x:`.
-    return Console(markup=False, emoji=False, highlight=False, **options)
+    return Plain(markup=False, emoji=False, highlight=False, **options)
 
 
 def table(columns: list[str], *, n_text: int) -> Table:

@@ -14,9 +14,8 @@ from .options import (
     FileOptions,
     Files,
     RunOptions,
-    literal,
+    distance_options,
     option,
-    pairs,
 )
 from .printing import issued_warnings, print_json, stdout
 
@@ -73,7 +72,7 @@ def run_test(
             f"test needs two datasets, and {len(datasets)} are given: {', '.join(datasets)}. Give "
             "two files, or one that --group-by splits in two."
         )
-    options = {key: literal(value) for key, value in pairs("--option", option_pairs).items()}
+    options = distance_options(option_pairs)
     first, second = datasets.values()
     found = ua.permutation_test(
         first,

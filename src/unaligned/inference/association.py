@@ -98,11 +98,8 @@ class Correlation(float):
         return found
 
     def __repr__(self) -> str:
-        how = "all" if self.is_exact else "random"
-        return (
-            f"{float(self):.3f} (p = {self.p_value:.2g} by {self.n_permutations} {how} "
-            "permutations)"
-        )
+        count = f"all {self.n_permutations}" if self.is_exact else f"{self.n_permutations} random"
+        return f"{float(self):.3f} (p = {self.p_value:.2g} by {count} permutations)"
 
     __str__ = float.__repr__
 

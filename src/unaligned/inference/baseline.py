@@ -71,7 +71,13 @@ class Settings:
         data = {**values["data"], "preprocess": steps and tuple(steps)}
         les = None if values["les"] is None else LES.from_options(values["les"])
         names = tuple(values["distances"])
-        return Settings(**{**values, "distances": names, "les": les, "data": data})
+        found = {**values, "distances": names, "les": les, "data": data}
+        _check.require_types(Settings, found)
+        _check.real_number("alpha", found["alpha"], minimum=0.0, strict=True)
+        for name in ("horizon", "block_size"):
+            _check.optional_int(name, found[name])
+        _check.positive_int("seed", found["seed"], minimum=0)
+        return Settings(**found)
 
 
 @dataclass(frozen=True, eq=False)

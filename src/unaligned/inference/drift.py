@@ -96,8 +96,10 @@ class DriftMonitor:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
-    >>> monitor = DriftMonitor(rng.normal(size=(900, 4)))
+    >>> monitor = ua.DriftMonitor(rng.normal(size=(900, 4)))
     >>> monitor.check(rng.normal(size=(200, 4))).is_drift
     False
     >>> found = monitor.check(rng.normal(size=(200, 4)) + [0, 0, 1, 0])

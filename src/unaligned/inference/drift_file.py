@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import _check
 from ..data.facts import Facts
 from ..data.preprocess import FittedStep
-from ..errors import FileError, InputError
+from ..errors import InputError, restoring
 from ..io.archive import read_archive, write_archive
 from ..metrics.les import LES
 from .baseline import Baseline, Settings, View
@@ -60,22 +61,25 @@ def load_monitor(
 ) -> tuple[Settings, Baseline, list[DriftCheck]]:
     """Return what `save_monitor` wrote."""
     header, arrays = read_archive(path, _FORMAT)
-    try:
+    with restoring(f"The monitor in {os.fspath(path)!r}"):
+        for name, values in arrays.items():
+            is_table = values.ndim == 2 or name.endswith(("/offset", "/factor"))
+            if not is_table or values.dtype.kind != "f":
+                raise ValueError(f"{name} must be a table of numbers")
         views = {name: _unpack(view, name, arrays) for name, view in header["views"].items()}
+        if not views or not all(view.instruments for view in views.values()):
+            raise ValueError("it has no instruments")
+        given = {key: header[key] for key in ("name", "fingerprint", "block_size", "n_rows")}
+        _check.require_types(Baseline, given)
         baseline = Baseline(
-            name=header["name"],
+            **given,
             facts=Facts.from_header(header["facts"]),
-            fingerprint=header["fingerprint"],
-            block_size=header["block_size"],
-            n_rows=header["n_rows"],
             shared=views.get("shared"),
             plain_view=views.get("plain"),
             points=arrays.get("points"),
         )
         history = [DriftCheck.from_dict(check) for check in header["history"]]
         return Settings.from_dict(header["settings"]), baseline, history
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{os.fspath(path)!r} is damaged: {error}.") from error
 
 
 def _pack(view: View, place: str, arrays: Arrays) -> dict[str, Any]:
@@ -108,11 +112,17 @@ def _unpack(view: Mapping[str, Any], place: str, arrays: Arrays) -> View:
 
 
 def _instrument(own: Mapping[str, Any], place: str, arrays: Arrays) -> Instrument:
+    if "size" in own:
+        _check.positive_int("size", own["size"])
     if "options" in own:
-        method = LES.from_options(own["options"])
-        return Shape.of(method, arrays[f"{place}/vectors"], own["size"])
+        method, vectors = LES.from_options(own["options"]), arrays[f"{place}/vectors"]
+        if method.settings.n_eigenvalues != vectors.shape[1]:
+            raise ValueError("signatures and n_eigenvalues differ")
+        return Shape.of(method, vectors, own["size"])
     points = arrays["points"]
     if own["name"] == Features.name:
         return Features(np.sort(points, axis=0))
-    means = arrays[f"{place}/means"]
-    return Kernel.of(own["name"], points, own["size"], own["width"], means)
+    means, width = arrays[f"{place}/means"], _check.real_number("width", own["width"])
+    if len(means) != means.shape[1] or len(means) * own["size"] > len(points):
+        raise ValueError("means do not fit the points")
+    return Kernel.of(own["name"], points, own["size"], width, means)

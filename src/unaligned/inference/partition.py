@@ -31,7 +31,7 @@ from ..metrics.base import Distance, SpectralDistance
 from ..spectra.blocks import block_signatures
 from ..spectra.signature import Signature
 
-# Rows of a block, from the power study in docs/inference.md: fewer than 30 have too few
+# Rows of a block, from the power study in docs/studies.md: fewer than 30 have too few
 # eigenvalues, more than 500 take long and add no power.
 SMALLEST_BLOCK, LARGEST_BLOCK = 30, 500
 MOST_BLOCKS = 200  # of one dataset: 5 s and 100,000 rows; more rows are sampled

@@ -212,11 +212,13 @@ def permutation_test(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import unaligned as ua
     >>> draw = np.random.default_rng(0)
     >>> five, six = draw.normal(size=(600, 5)), draw.normal(size=(900, 6))
-    >>> permutation_test(five, six).p_value < 0.01
+    >>> ua.permutation_test(five, six).p_value < 0.01
     True
-    >>> permutation_test(five, draw.normal(size=(900, 5)) @ np.eye(5, 20)).n_blocks
+    >>> ua.permutation_test(five, draw.normal(size=(900, 5)) @ np.eye(5, 20)).n_blocks
     (10, 15)
     """
     n_permutations = _check.positive_int("n_permutations", n_permutations)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from .. import _check
 from ..errors import listed
 from .instruments import Reading
 
@@ -107,11 +108,20 @@ class DriftCheck:
         known = {f.name for f in fields(DriftCheck)}
         own = {f.name for f in fields(Reading)}
         given = {key: value for key, value in values.items() if key in known}
-        given["readings"] = tuple(
-            Reading(**{key: value for key, value in reading.items() if key in own})
+        readings = [
+            {key: value for key, value in reading.items() if key in own}
             for reading in values["readings"]
-        )
-        return DriftCheck(**{**given, "notes": tuple(values.get("notes", ()))})
+        ]
+        if not readings:
+            raise ValueError("a check has no readings")
+        for reading in readings:
+            _check.require_types(Reading, reading)
+        given["readings"] = tuple(Reading(**reading) for reading in readings)
+        given["notes"] = tuple(values.get("notes", ()))
+        _check.require_types(DriftCheck, given)
+        for name in ("p_value", "alpha"):
+            _check.real_number(name, given[name], minimum=0.0, strict=True)
+        return DriftCheck(**given)
 
     def __repr__(self) -> str:
         verdict = "has drifted from" if self.is_drift else "shows no drift from"

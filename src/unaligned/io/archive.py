@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _check
+from .._format import amount
+from ..engine.memory import available_memory
 from ..errors import FileError
 
 _VERSION = 1  # of the layout of archives
@@ -95,12 +97,14 @@ def read_archive(
     path: str | os.PathLike[str], format_name: str
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return the header and the arrays of a file written by `write_archive`."""
+    from .base import disk_size  # imports SciPy, which `unaligned cache info` must not
+
     source = _check.file_path("path", path)
+    size = disk_size(source)  # raises for a pipe or a device, which would block
     try:
         with zipfile.ZipFile(source) as archive:
             n_bytes = sum(member.file_size for member in archive.infolist())
-            if n_bytes > 1 << 33:  # 8 GiB; a signature has kilobytes
-                raise FileError(f"{str(source)!r} unpacks to more than 8 GiB; it is not read.")
+        _require_memory(source, size, n_bytes)
         with np.load(source, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(arrays.pop("header").tobytes().decode())
@@ -118,3 +122,16 @@ def read_archive(
         known = f"this release reads version {_VERSION}. Update unaligned."
         raise FileError(f"{str(source)!r} has version {version}; {known}")
     return header, arrays
+
+
+def _require_memory(path: Path, size: int, n_bytes: int) -> None:
+    """Raise where a file unpacks to more than fits, or far more than it has on disk."""
+    from .base import is_bomb
+
+    if is_bomb(n_bytes, size):
+        rule = f" and has {amount(size)} on disk, as a decompression bomb does"
+    elif n_bytes > available_memory() // 2:
+        rule = ", more than half of the available memory"
+    else:
+        return
+    raise FileError(f"{str(path)!r} unpacks to {amount(n_bytes)}{rule}. It is not read.")

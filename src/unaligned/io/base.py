@@ -129,8 +129,7 @@ class Request:
 
     def require_plausible(self, n_bytes: int, part: str = "") -> None:
         """Raise where a file claims far more than it has on disk, as a decompression bomb does."""
-        # Real data above 256 MiB (1 << 28 bytes) is not compressed by more than a factor of 200.
-        if self.options.max_bytes is None and n_bytes > max(1 << 28, 200 * self.size):
+        if self.options.max_bytes is None and is_bomb(n_bytes, self.size):
             raise FileError(
                 f"{self._label(part)} claims to contain {amount(n_bytes)} and has "
                 f"{amount(self.size)} on disk, as a decompression bomb does. If you trust it, set "
@@ -321,6 +320,12 @@ def disk_size(path: Path) -> int:
     if not status.st_size:
         raise FileError(f"{name!r} is empty (0 bytes).")
     return status.st_size
+
+
+def is_bomb(n_bytes: int, size: int) -> bool:
+    """Return whether a file of `size` bytes claims far more than can be in it."""
+    # Real data above 256 MiB (1 << 28 bytes) is not compressed by more than a factor of 200.
+    return n_bytes > max(1 << 28, 200 * size)
 
 
 def array_bytes(shape: tuple[int, ...], itemsize: int) -> int:

@@ -23,7 +23,7 @@ def image_files(folder: Path) -> list[Path]:
 
 def read_images(request: Request) -> Contents:
     """Return images as rows of pixels: grey where all are grey, else red, green, blue."""
-    required("PIL", "formats", "Reading images")
+    required("PIL", "formats", "Reading images", package="pillow")
     files = image_files(request.path)
     if not files:
         known = ", ".join(IMAGES.suffixes)

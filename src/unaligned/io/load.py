@@ -72,10 +72,12 @@ def load(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import unaligned as ua
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "cells.csv")
     ...     _ = path.write_text("CD4,CD8\n0.5,2\n1,3\n")
-    ...     load(path)
+    ...     ua.load(path)
     Dataset('cells', points, 2 × 2)
     """
     if not options.keys().isdisjoint(("group_by", "groupby")):
@@ -123,25 +125,24 @@ def load_all(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import unaligned as ua
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "cells.csv")
     ...     _ = path.write_text("day,CD4\n0,1\n0,2\n7,3\n7,5\n")
-    ...     load_all(path, group_by="day")
+    ...     ua.load_all(path, group_by="day")
     {'cells:0': Dataset('cells:0', points, 2 × 1), 'cells:7': Dataset('cells:7', points, 2 × 1)}
     """
     if group_by is not None:
         options = {**options, "group_by": group_by}
     settings, rest = _split("load_all()", options)
-    if is_anndata(path):
-        found = _datasets(path, None, settings, {"kind": kind, **rest}, "")
-        return {str(dataset.name): dataset for dataset in found}
-    places = _places(locate(path))
-    stems = [stem(place.path) for place in places]
+    found = [None] if is_anndata(path) else places(locate(path))
+    stems = ["" if place is None else stem(place.path) for place in found]
     named: dict[str, Dataset] = {}
-    for place, short in zip(places, stems, strict=True):
-        file_name = short if stems.count(short) == 1 else place.path.name
+    for place, short in zip(found, stems, strict=True):
+        file_name = short if place is None or stems.count(short) == 1 else place.path.name
         for dataset in _datasets(path, place, settings, {"kind": kind, **rest}, file_name):
-            own_name = name = dataset.name or file_name
+            own_name = name = str(dataset.name or file_name)
             number = 2
             while name in named:
                 name, number = f"{own_name} ({number})", number + 1
@@ -212,7 +213,7 @@ def h5ad_rows(path: Path) -> RowSource:
         return rows
 
 
-def _places(place: Place) -> list[Place]:
+def places(place: Place) -> list[Place]:
     """Return the place itself, or the datasets in a folder that is not a dataset itself."""
     disk_size(place.path)
     if not place.path.is_dir() or known_suffix(place.path) or place.key is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from .. import _check
+from .._format import printable
 from ..errors import FileError, InputError
 from .base import Contents, ReadOptions, Request
 
@@ -124,12 +125,12 @@ def name_of(path: PathLike) -> str:
 
 
 def joined(*parts: str | None) -> str:
-    """Return the parts of a name that exist, separated by colons."""
-    return ":".join(part for part in parts if part)
+    """Return the parts of a name that exist, separated by colons, without control characters."""
+    return printable(":".join(part for part in parts if part))
 
 
 def names_of(paths: Sequence[Any]) -> list[str]:
     """Return a name for each path; equal names are replaced by the whole paths."""
     short = [name_of(path) for path in paths]
     pairs = zip(short, paths, strict=True)
-    return [name if short.count(name) == 1 else str(path) for name, path in pairs]
+    return [name if short.count(name) == 1 else printable(str(path)) for name, path in pairs]

@@ -7,7 +7,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,8 +32,12 @@ def find_column(column: str | int, names: list[Any], argument: str) -> int:
     if isinstance(column, str):
         if texts.count(column) == 1:
             return texts.index(column)
-        what = "occurs twice" if column in texts else "does not exist"
-        near = _check.did_you_mean(column, texts)
+        what, near = "does not exist", _check.did_you_mean(column, texts)
+        if column in texts:
+            what, near = "occurs twice", " Rename one of them."
+            if argument == "columns":
+                where = [str(i) for i, text in enumerate(texts) if text == column]
+                near = f" Choose by position: {', '.join(where)}."
         shown = ", ".join(map(repr, texts[:20])) + (", …" if len(texts) > 20 else "")
         raise FileError(f"{argument}: the column {column!r} {what}.{near} Columns: {shown}.")
     n = len(names)
@@ -65,9 +69,10 @@ def read_parquet(request: Request) -> Contents:
     with parquet.ParquetFile(request.path) as file:
         schema, n_rows = file.schema_arrow, int(file.metadata.num_rows)
 
-    def read(columns: list[str]) -> Any:
-        with parquet.ParquetFile(request.path) as file:
-            return file.read(columns=columns)
+    def read(columns: list[str]) -> Iterator[Any]:
+        # Text as a dictionary: one label in all rows takes the memory of one.
+        with parquet.ParquetFile(request.path, read_dictionary=columns) as file:
+            yield from file.iter_batches(columns=columns)
 
     columns = _numeric_columns(schema, request)
     n_bytes = 8 * n_rows * len(columns)
@@ -80,11 +85,29 @@ def read_parquet(request: Request) -> Contents:
 def read_feather(request: Request) -> Contents:
     """Return the numeric columns of a Feather or Arrow IPC file."""
     feather = required("pyarrow.feather", "formats", "Reading .feather")
+    from pyarrow import dataset, ipc
+
+    path = os.fspath(request.path)
     request.require_memory(request.size)
-    table = feather.read_table(os.fspath(request.path), memory_map=False)
-    request.require_memory(table.nbytes)
-    columns = _numeric_columns(table.schema, request)
-    return _arrow_contents(request, table.schema, columns, table.num_rows, table.select)
+    with request.path.open("rb") as file:
+        is_first_version = file.read(4) == b"FEA1"  # which compresses nothing
+    if is_first_version:
+        table = feather.read_table(path, memory_map=False)
+        columns, parts = _numeric_columns(table.schema, request), table.to_batches()
+        return _arrow_contents(request, table.schema, columns, table.num_rows, lambda _: parts)
+    with ipc.open_file(path) as file:
+        schema = file.schema
+    n_rows = dataset.dataset(path, format="ipc").count_rows()
+
+    def read(columns: list[str]) -> Iterator[Any]:
+        chosen = [schema.get_field_index(name) for name in columns]
+        with ipc.open_file(path, options=ipc.IpcReadOptions(included_fields=chosen)) as file:
+            yield from map(file.get_batch, range(file.num_record_batches))
+
+    columns = _numeric_columns(schema, request)
+    n_bits = n_rows * sum(schema.field(name).type.bit_width for name in columns)
+    request.require_memory(n_bits // 8)  # before a batch, which can have all rows, is unpacked
+    return _arrow_contents(request, schema, columns, n_rows, read)
 
 
 def _numeric_columns(schema: Any, request: Request) -> list[str]:
@@ -99,7 +122,7 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
     if options.columns is not None:
         wanted = [names[find_column(column, names, "columns")] for column in options.columns]
     for name in wanted:
-        find_column(name, names, "columns")  # raises for a name that occurs twice
+        find_column(name, names, "the table")  # raises for a name that occurs twice
     bad = {}
     for name in wanted:
         kind = schema.field(name).type
@@ -120,17 +143,26 @@ def _arrow_contents(
     schema: Any,
     columns: list[str],
     n_rows: int,
-    read: Callable[[list[str]], Any],
+    read: Callable[[list[str]], Iterable[Any]],
     lazy_rows: Callable[[], Any] | None = None,
 ) -> Contents:
+    from pyarrow import Table
+
     def table(names: list[str]) -> Any:
-        found = read(names).select(names)
+        batches, n_bytes = [], 0
+        for batch in read(names):
+            n_bytes += batch.nbytes
+            request.require_memory(n_bytes)
+            batches.append(batch.select(names))
+        if not batches:
+            return schema.empty_table().select(names)
+        found = Table.from_batches(batches)
         found.validate(full=True)  # a hostile file can point outside of its own buffers
-        request.require_memory(found.nbytes)
         return found
 
     def labels(name: str) -> npt.NDArray[Any]:
-        return np.asarray(table([name]).column(0).to_pylist(), dtype=object)
+        chunks = table([name]).column(0).chunks
+        return np.concatenate([np.empty(0, dtype=object), *map(_label_values, chunks)])
 
     index = _index_columns(schema)
     named = not is_counted([name for name in schema.names if name not in index])
@@ -139,6 +171,15 @@ def _arrow_contents(
     read_rows = lazy_rows or (lambda: to_values(table(columns), "The table"))
     item = Item((n_rows, len(columns)), "table", read_rows, columns=names, rows=row_names)
     return Contents({"": item}, labels, "")
+
+
+def _label_values(column: Any) -> npt.NDArray[Any]:
+    """Return the values of a column; those of a dictionary are in memory once."""
+    if not hasattr(column, "dictionary"):
+        return np.asarray(column.to_pylist(), dtype=object)
+    values = np.array([*column.dictionary.to_pylist(), None], dtype=object)
+    found: npt.NDArray[Any] = values[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def unpacked(request: Request) -> bytes:
@@ -161,7 +202,10 @@ def plain_text(data: bytes) -> bytes:
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        raise FileError(f"The file is not UTF-8 text (byte {error.start}).") from error
+        raise FileError(
+            f"The file is not UTF-8 text (byte {error.start}). Convert it, for example with "
+            "`iconv -f latin1 -t utf-8`."
+        ) from error
     if b"\0" in data:
         raise FileError("The file contains NUL characters, so it is not text.")
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data

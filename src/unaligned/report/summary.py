@@ -283,9 +283,10 @@ def passed_checks(content: Content) -> list[str]:
     sentences = []
     distances, bounds = _nonzero(content)
     if distances.size and bounds.max() <= 0.1 * distances.min():  # false for NaN
+        kinds = html.escape(content.bound_kinds)
         sentences.append(
             f"Every distance is accurate to within {number(float(bounds.max()))} (error bounds: "
-            f"{content.bound_kinds}); the smallest is {number(float(distances.min()))}."
+            f"{kinds}); the smallest is {number(float(distances.min()))}."
             + ("" if content.comparison.inference else _SAMPLING)
         )
     if _has_samples(content) and not [*_sizes(content)]:

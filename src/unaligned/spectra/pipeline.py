@@ -28,17 +28,34 @@ from .signature import Recipe, Signature
 
 @dataclass(frozen=True)
 class SignatureSettings:
-    """Everything that determines a signature besides the data; see `unaligned.signature`.
+    """What determines a signature besides the data: options of `unaligned.signature`.
 
-    `tol=None` is 1e-4 where `Auto` can afford it, else max(0.05, a fifth of the sampling noise).
-    It applies to the solver; the error bound also includes the error of a sampled σ²
-    (N > 44,721), which is about 0.01.
+    Parameters
+    ----------
+    n_eigenvalues
+        K; None means min(200, N), with the smallest N of a collection.
+    gamma
+        γ of log(λ + γ), not negative: eigenvalues below it count as noise. `"auto"` chooses it
+        at the knee of the spectrum, `"cutoff"` just above λ_K (Appendix C), at least 1e-8; a
+        collection gets the largest γ of its datasets.
+    solver
+        `"auto"` (see `Auto`), `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, `"sampled"`, or
+        a solver with its own settings, such as `Krylov`.
+    sketch_size
+        M of Algorithm 1, with `solver="nystrom"` only, from K to N; None means min(2K, N).
+    tol
+        Wanted 2-norm of the error of the K values, positive. None is 1e-4 where that takes up to
+        2.5·10¹² operations (about a minute), else max(0.05, a fifth of the sampling noise of the
+        data). It applies to the solver; the error bound also includes the error of a sampled σ²
+        (N > 44,721), which is about 0.01.
+    kernel
+        As options, its fields: see `KernelSettings`.
     """
 
-    n_eigenvalues: int | None = None  # K; None means min(200, the smallest N of the collection)
-    gamma: float | str = defaults.GAMMA  # "auto" and "cutoff" choose one γ for all spectra
+    n_eigenvalues: int | None = None
+    gamma: float | str = defaults.GAMMA
     solver: str | EigenSolver = "auto"
-    sketch_size: int | None = None  # M of Algorithm 1, with solver="nystrom"
+    sketch_size: int | None = None
     tol: float | None = None
     kernel: KernelSettings = field(default_factory=KernelSettings)
 

@@ -15,9 +15,9 @@ from .. import _check, defaults
 from .._check import FloatArray
 from .._format import jsonable
 from ..data.dataset import Dataset
-from ..errors import FileError, InputError, RecipeMismatchError
+from ..errors import InputError, RecipeMismatchError, restoring
 from ..operators.kernel import KernelSettings
-from .base import Spectrum
+from .base import BOUND_KINDS, Spectrum
 
 _FORMAT = "unaligned-signature"
 _IDENTITY = ("n_samples", "n_features", "sigma_squared", "name", "fingerprint")
@@ -34,7 +34,7 @@ class Recipe:
     Attributes
     ----------
     gamma
-        γ.
+        γ of log(λ + γ).
     kernel
         `gaussian` or `laplacian`; for an affinity `diffusion`, for a graph `heat`, for an SPD
         matrix `none`.
@@ -127,7 +127,11 @@ class Recipe:
         Recipe
             Its steps of preprocessing are a tuple again.
         """
-        return Recipe(**{**values, "preprocess": tuple(values["preprocess"])})
+        found = {**values, "preprocess": tuple(values["preprocess"])}
+        _check.require_types(Recipe, found)
+        _check.real_number("gamma", found["gamma"], minimum=0.0)
+        _check.positive_int("seed", found.get("seed", 0), minimum=0)
+        return Recipe(**found)
 
     def options(self, n_eigenvalues: int) -> dict[str, Any]:
         """Return the options of `ua.signature` that give this recipe.
@@ -177,9 +181,17 @@ class Recipe:
         return differing
 
 
+class _Stats:
+    """The types of the `stats` that are read; files have outliers as a number or as rows."""
+
+    rows_dropped: int
+    rows_set_aside: int | list[int]
+    sampling_noise: float
+
+
 @dataclass(frozen=True, eq=False)
 class Signature:
-    r"""The log-Euclidean signature of one dataset, F_LES of Algorithm 2 (``alg:lesd``).
+    r"""The log-Euclidean signature of one dataset, Algorithm 2 of the paper.
 
     .. math:: F_i = \log(\lambda_i + \gamma), \qquad i = 1, \dots, K
 
@@ -200,6 +212,7 @@ class Signature:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(99, 2))
     >>> signature = ua.signature(points, n_eigenvalues=20)
@@ -239,7 +252,7 @@ class Signature:
 
     @property
     def n_eigenvalues(self) -> int:
-        """K."""
+        """The number of eigenvalues, K."""
         return self.spectrum.n_eigenvalues
 
     @property
@@ -355,11 +368,8 @@ class Signature:
         from ..io.archive import read_archive
 
         header, arrays = read_archive(path, _FORMAT)
-        try:
+        with restoring(f"The signature in {os.fspath(path)!r}"):
             return Signature.from_parts(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            message = f"{os.fspath(path)!r} is not a complete signature: {error}."
-            raise FileError(message) from error
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Return the signature as a JSON-able header and arrays.
@@ -399,9 +409,14 @@ class Signature:
         eigenvalues, lower, upper = (np.asarray(arrays[name], dtype=float) for name in _ARRAYS)
         if not (eigenvalues.ndim == 1 <= eigenvalues.size == lower.size == upper.size):
             raise ValueError("eigenvalues and their bounds differ in length")
+        _check.one_of("bound_kind", header["bound_kind"], BOUND_KINDS)
+        _check.require_types(Spectrum, header)
         about_bounds = (header[name] for name in ("slack", "bound_kind", "solver"))
         spectrum = Spectrum(eigenvalues, lower, upper, *about_bounds)
         known = {name: header[name] for name in (*_IDENTITY, "stats")}
+        _check.require_types(Signature, known)
+        _check.require_types(_Stats, known["stats"])
+        _check.positive_int("n_samples", known["n_samples"])
         return Signature(spectrum, Recipe.from_dict(header["recipe"]), **known)
 
     def __repr__(self) -> str:

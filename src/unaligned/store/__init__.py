@@ -43,7 +43,7 @@ class Store:
     >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
-    >>> store = ua.Store(Path(tempfile.mkdtemp()) / "references.db")
+    >>> store = ua.Store(f"{tempfile.mkdtemp()}/references.db")
     >>> for n in (1, 2, 3):
     ...     cloud = ua.signature(rng.normal(size=(99, n)), n_eigenvalues=20)
     ...     added = store.add(cloud, name=f"{n}-d", tags={"even": n == 2})
@@ -150,7 +150,7 @@ class Store:
         """
         with transaction(self.path) as db:
             records.require(db, name, self.path)
-            return records.restore(db, name, self.path)
+            return records.restore(db, name)
 
     def find(self, name: str) -> Record | None:
         """Return the record of a signature, or None if there is none of this name.
@@ -317,7 +317,7 @@ class Store:
         write = records.WRITERS[_check.suffix_of("path", path, records.WRITERS)]
         with transaction(self.path) as db:
             found = records.select(db, *records.where(tags))
-            pairs = [(record, records.restore(db, record.name, self.path)) for record in found]
+            pairs = [(record, records.restore(db, record.name)) for record in found]
         write(path, pairs)
         return len(pairs)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _check
 from .._format import jsonable
-from ..errors import FileError, InputError, counted
+from ..errors import InputError, counted, restoring
 from ..inference.verdict import DriftCheck
 from .file import Schema, prepare, transaction
 
@@ -86,12 +86,8 @@ class History:
             rows = db.execute(
                 f"SELECT details FROM checks {chosen} ORDER BY id", values
             ).fetchall()
-        try:
+        with restoring(f"History {str(self.path)!r}", " Restore a backup."):
             return [DriftCheck.from_dict(json.loads(row[0])) for row in rows]
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileError(
-                f"History {str(self.path)!r} is damaged ({error}). Restore a backup."
-            ) from error
 
     def __len__(self) -> int:
         with transaction(self.path, schema=_SCHEMA) as db:

@@ -23,7 +23,7 @@ def drawn_references(
     """Return signatures of `size` rows of each larger reference; warn of those without a file."""
     with transaction(store.path) as db:
         larger = [record for record in select(db, *where(tags)) if record.n_samples > size]
-        origins = [restore(db, record.name, store.path).stats.get("origin") for record in larger]
+        origins = [restore(db, record.name).stats.get("origin") for record in larger]
     found: dict[str, Signature] = {}
     failed: dict[str, str] = {}
     files: dict[str, dict[str, Dataset]] = {}  # one file can hold many references
@@ -33,6 +33,9 @@ def drawn_references(
             dataset = _read(record, origin, seed, files)
         except UnalignedError as error:
             failed[record.name] = str(error)
+            continue
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            failed[record.name] = f"what the store has of its file is damaged ({error!r})."
             continue
         drawn = dataset.subsample(size, dataset.generator(seed))
         found[record.name] = signature(drawn, **options)

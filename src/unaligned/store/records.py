@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,13 @@ import numpy as np
 
 from .. import _check
 from .._format import jsonable
-from ..errors import FileError, InputError, InputTypeError, RecipeMismatchError, required
+from ..errors import (
+    InputError,
+    InputTypeError,
+    RecipeMismatchError,
+    required,
+    restoring,
+)
 
 if TYPE_CHECKING:  # `unaligned list` imports nothing heavier than numpy
     import pandas as pd
@@ -132,7 +139,7 @@ def insert(
     return True
 
 
-def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
+def restore(db: sqlite3.Connection, name: str) -> Signature:
     """Return a signature as it was inserted."""
     from ..spectra.signature import Signature
 
@@ -141,17 +148,19 @@ def restore(db: sqlite3.Connection, name: str, path: Path) -> Signature:
         FROM signatures JOIN spectra USING (id) WHERE name = ?""",
         (name,),
     ).fetchone()
-    try:
+    with row_of(db, name):
         *identity, recipe, details, eigenvalues, lower, upper = row
         header = dict(zip(_IDENTITY, identity, strict=True)) | json.loads(details)
         blobs = {"eigenvalues": eigenvalues, "lower": lower, "upper": upper}
         arrays = {key: np.frombuffer(blob, dtype=DTYPE) for key, blob in blobs.items()}
         return Signature.from_parts({**header, "recipe": json.loads(recipe)}, arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileError(
-            f"Store {str(path)!r}: the row of {name!r} is damaged ({error}). "
-            "Remove it and describe its data again."
-        ) from error
+
+
+def row_of(db: sqlite3.Connection, name: str) -> AbstractContextManager[None]:
+    """Turn errors about the values of a row into one that names the file and the row."""
+    path = db.execute("PRAGMA database_list").fetchone()[2]
+    remedy = " Remove it and describe its data again."
+    return restoring(f"Store {path!r}: the row of {name!r}", remedy)
 
 
 def select(db: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> list[Record]:
@@ -160,8 +169,15 @@ def select(db: sqlite3.Connection, condition: str, values: Sequence[str | int]) 
     nested = {"rows_drawn_from": "json_extract(details, '$.stats.rows_drawn_from')"}
     columns = ", ".join(nested.get(name, name) for name in names)
     rows = db.execute(f"SELECT {columns} FROM signatures {condition} ORDER BY id", values)
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    return [Record(**{**row, "tags": json.loads(row["tags"])}) for row in found]
+    found = []
+    for row in rows:
+        facts = dict(zip(names, row, strict=True))
+        with row_of(db, facts["name"]):
+            facts["tags"] = json.loads(facts["tags"])
+            _check.require_types(Record, facts)
+            _check.positive_int("n_samples", facts["n_samples"])
+            found.append(Record(**facts))
+    return found
 
 
 def where(tags: Mapping[str, Any] | None) -> tuple[str, list[str]]:
@@ -175,7 +191,7 @@ def where(tags: Mapping[str, Any] | None) -> tuple[str, list[str]]:
 def require(db: sqlite3.Connection, name: str, path: Path) -> None:
     """Raise an error if there is no signature of this name."""
     if db.execute("SELECT 1 FROM signatures WHERE name = ?", (name,)).fetchone() is None:
-        names = [row[0] for row in db.execute("SELECT name FROM signatures LIMIT 10000")]
+        names = [str(row[0]) for row in db.execute("SELECT name FROM signatures LIMIT 10000")]
         near = _check.did_you_mean(name, names)
         raise InputError(f"Store {str(path)!r} has no signature {name!r}.{near}")
 
@@ -183,8 +199,8 @@ def require(db: sqlite3.Connection, name: str, path: Path) -> None:
 def add_tags(db: sqlite3.Connection, name: str, tags: Mapping[str, str]) -> None:
     """Add tags to those of a signature."""
     if tags:
-        (old,) = db.execute("SELECT tags FROM signatures WHERE name = ?", (name,)).fetchone()
-        merged = json.dumps({**json.loads(old), **tags})
+        (old,) = select(db, "WHERE name = ?", [name])
+        merged = json.dumps({**old.tags, **tags})
         db.execute("UPDATE signatures SET tags = ? WHERE name = ?", (merged, name))
 
 
@@ -197,8 +213,14 @@ def as_text(tags: Mapping[str, Any] | None) -> dict[str, str]:
 
 def recipe_and_k(db: sqlite3.Connection) -> tuple[Recipe | None, int]:
     """Return the recipe and the K of all signatures, None and 0 if there is none."""
-    row = db.execute("SELECT recipe, n_eigenvalues FROM signatures ORDER BY id LIMIT 1").fetchone()
-    return (None, 0) if row is None else (_recipe(row[0]), row[1])
+    row = db.execute(
+        "SELECT name, recipe, n_eigenvalues FROM signatures ORDER BY id LIMIT 1"
+    ).fetchone()
+    if row is None:
+        return None, 0
+    name, recipe, k = row
+    with row_of(db, name):
+        return _recipe(recipe), _check.positive_int("n_eigenvalues", k)
 
 
 def _recipe(text: str) -> Recipe:
@@ -230,7 +252,8 @@ def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> No
     ).fetchone()
     given = {"its data": signature.fingerprint, "n_eigenvalues": signature.n_eigenvalues}
     given |= asdict(signature.recipe)
-    stored = {"its data": fingerprint, "n_eigenvalues": k, **asdict(_recipe(recipe))}
+    with row_of(db, name):
+        stored = {"its data": fingerprint, "n_eigenvalues": k, **asdict(_recipe(recipe))}
     differing = [key for key in given if key != "version" and given[key] != stored[key]]
     if differing:
         raise InputError(

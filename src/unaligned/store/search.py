@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from .._check import FloatArray, IndexArray
 from ..comparison import prepare, signature
 from ..data.dataset import Dataset
 from ..embedding import AGGREGATORS
-from ..errors import DataWarning, InputError, counted, merged, warn
+from ..errors import DataWarning, InputError, counted, merged, restoring, warn
 from ..inputs import (
     DataLike,
     is_size_biased,
@@ -34,6 +35,7 @@ from .records import (
     recipe_and_k,
     require_fitting,
     restore,
+    row_of,
     select,
     where,
 )
@@ -73,12 +75,23 @@ def nearest(
         drawn = drawn_references(store, tags, query.n_samples, store.options)
     with transaction(store.path) as db:
         require_fitting(db, query, "This signature does not fit the store")
-        ids, distances = _scan(db, query.values, tags)
+        damaged = partial(restoring, f"Store {str(store.path)!r}", " Restore a backup.")
+        with damaged():
+            ids, distances = _scan(db, query.values, tags)
+        if not ids.size:
+            raise InputError(
+                f"No signature of the store has the tags {dict(tags)}."
+                if tags
+                else "The store is empty. Add signatures with store.add or `unaligned describe`."
+            )
         if not at_one_size:
             _warn_of_sizes(db, query, store, tags, can_subsample=query is not data)
         _warn_of_columns(db, query, tags)
         if aggregate is not None or drawn:
             records = select(db, *where(tags))  # in the order of the distances
+            with damaged():
+                if len(records) != ids.size:
+                    raise ValueError("a vector is missing")
             for i, record in enumerate(records):
                 if record.name in drawn:
                     records[i] = _redrawn(record, drawn[record.name])
@@ -90,7 +103,8 @@ def nearest(
         for i in np.argsort(distances, kind="stable")[:k]:  # ties in the order of adding
             if distances[i] > limit:
                 break
-            record = records[i] if drawn else select(db, "WHERE id = ?", [int(ids[i])])[0]
+            with damaged():
+                record = records[i] if drawn else select(db, "WHERE id = ?", [int(ids[i])])[0]
             bound = record.error_bound + query.total_error_bound
             distance, size = float(distances[i]), record.n_samples
             found.append(Neighbour(record.name, distance, bound, record.tags, n_samples=size))
@@ -137,7 +151,11 @@ def _extremes(db: sqlite3.Connection, tags: Tags) -> list[tuple[str, int]]:
     # SQLite takes the name from the row that has the extreme.
     query = f"SELECT name, {{}}(n_samples) FROM signatures {condition}"
     rows = [db.execute(query.format(end), texts).fetchone() for end in ("min", "max")]
-    return [row for row in rows if row[0] is not None]
+    found = [row for row in rows if row[0] is not None]
+    for name, size in found:
+        with row_of(db, name):
+            _check.positive_int("n_samples", size)
+    return found
 
 
 def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[IndexArray, FloatArray]:
@@ -149,16 +167,13 @@ def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[Index
     squares = []
     while rows := cursor.fetchmany(2048):  # 3 MB at K=200, which stay in the CPU cache
         ids += [row[0] for row in rows]
+        for key, data in rows:
+            if not isinstance(data, bytes) or len(data) != values.nbytes:
+                raise ValueError(f"vector {key} has not {values.size} numbers")
         matrix = np.frombuffer(b"".join(row[1] for row in rows), dtype=DTYPE)
         difference = matrix.reshape(-1, values.size) - values
         squares.append(np.einsum("ij,ij->i", difference, difference))
-    if not ids:
-        raise InputError(
-            f"No signature of the store has the tags {dict(tags)}."
-            if tags
-            else "The store is empty. Add signatures with store.add or `unaligned describe`."
-        )
-    return np.array(ids), np.sqrt(np.concatenate(squares))
+    return np.array(ids, dtype=np.int64), np.sqrt(np.concatenate([np.empty(0), *squares]))
 
 
 def _warn_of_sizes(
@@ -173,7 +188,7 @@ def _warn_of_sizes(
         return is_size_biased(small, large, query.n_eigenvalues), large / small
 
     name, _ = max(extremes, key=difference)
-    other = restore(db, name, store.path)
+    other = restore(db, name)
     remedy = "subsample='common' draws equally many rows of the data and of each reference."
     larger = can_subsample and query.n_samples > other.n_samples
     method = LES(SignatureSettings(n_eigenvalues=query.n_eigenvalues))
