@@ -44,13 +44,10 @@ def _libraries(n_modules: int) -> list[Any]:
 
 
 def _set_threads(library: Any, number: int) -> None:
-    # Since threadpoolctl 3.8 only the first thread may set the number, until it is cleared.
-    controlled = hasattr(library, "clear_controlling_thread")
-    if controlled:
-        library.clear_controlling_thread(force=True)
+    # Only the first thread may set the number, until it is cleared.
+    library.clear_controlling_thread(force=True)
     library.set_num_threads(number)
-    if controlled:
-        library.clear_controlling_thread()
+    library.clear_controlling_thread()
 
 
 class _Limits:
@@ -82,11 +79,8 @@ class _Limits:
         bundled = any("numpy.libs" in library.filepath for library in libraries)
         for library in libraries:
             is_numpys = "numpy.libs" in library.filepath or not bundled
-            # Each thread has its own number with OpenMP, since threadpoolctl 3.8.
-            by_thread = (
-                hasattr(library, "clear_controlling_thread")
-                and getattr(library, "threading_layer", "") == "openmp"
-            )
+            # With OpenMP each thread has its own number.
+            by_thread = getattr(library, "threading_layer", "") == "openmp"
             limits = [
                 n_threads
                 for n_threads, numpy_too, thread in tuple(self.active.values())
