@@ -71,13 +71,16 @@ def test_stages_of_trials():
 @pytest.mark.parametrize("with_accuracy", [True, False])
 def test_the_table_says_how_well_all_cnn_was_trained(with_accuracy):
     rows = [("allcnn-les", f"{i}:{j}", 0.9) for i in range(2) for j in range(2) if i != j]
-    rows += [("allcnn-accuracy", f"seed {i}", 0.5 + i / 10) for i in range(2)] * with_accuracy
+    for name, right in (("accuracy", 0.5), ("accuracy-training", 0.8)):
+        accuracies = [(f"allcnn-{name}", f"seed {i}", right + i / 10) for i in range(2)]
+        rows += accuracies * with_accuracy
     table = pd.DataFrame(rows, columns=["method", "pair", "value"]).assign(different_inputs=0.0)
     experiment = Layers(train=True, n_seeds=2, width=48, all_cnn_epochs=3)
     assert experiment.pairs("allcnn-accuracy") == ("seed 0", "seed 1")
     text, found = layer_claims.accuracy_note(table, experiment)
     assert "2 seeds, width 48 (the paper's is 96), dropout 0.5 (0.5), 3 epochs" in text
-    assert ("50.0 to 60.0 % of test images" in text) == with_accuracy
+    assert ("80.0 to 90.0 % of training images right" in text) == with_accuracy
+    assert ("50.0 to 60.0 % of test images right" in text) == with_accuracy
     assert "| All-CNN-C | LES | 90.0 ± 0.0 % |" in found
 
 

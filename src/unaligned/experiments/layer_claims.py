@@ -186,11 +186,10 @@ def accuracy_note(table: pd.DataFrame, experiment: Layers) -> list[str]:
             f" All-CNN-C here: {experiment.n_seeds} seeds, width {experiment.width} (the paper's "
             f"is 96), dropout {experiment.dropout:g} (0.5), {experiment.all_cnn_epochs} epochs"
         )
-        right = accuracies(table, "allcnn", "accuracy", IDENTICAL)
-        if right.size:
-            text += (
-                f", {right.min():.1f} to {right.max():.1f} % of test images classified correctly"
-            )
+        for images, name in (("training", "accuracy-training"), ("test", "accuracy")):
+            right = accuracies(table, "allcnn", name, IDENTICAL)
+            if right.size:
+                text += f", {right.min():.1f} to {right.max():.1f} % of {images} images right"
         text += "."
     return [text, markdown_table(head, rows)]
 

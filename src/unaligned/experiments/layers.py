@@ -108,7 +108,7 @@ class Layers(Experiment):
         stages: list[Stage] = [(("lenet-les", "lenet-imd"), (IDENTICAL,))]
         stages += [(("training-les",), (IDENTICAL,)), (("resnet-les",), (DIFFERENT,))]
         if self.train:
-            stages.append((("allcnn-accuracy",), (IDENTICAL,)))
+            stages.append((("allcnn-accuracy", "allcnn-accuracy-training"), (IDENTICAL,)))
         for network in ("tiny10", "allcnn") if self.train else ("tiny10",):
             stages += [((f"{network}-les",), both), ((f"{network}-les-equal",), (DIFFERENT,))]
             stages += [((f"{network}-cka",), (IDENTICAL,)), ((f"{network}-imd",), both)]
@@ -124,7 +124,7 @@ class Layers(Experiment):
     def pairs(self, method: str, value: Value = 0.0) -> tuple[str, ...]:
         """Return pairs of layers, networks or checkpoints, names of statistics, or seeds."""
         network = method.partition("-")[0]
-        if method == "allcnn-accuracy":
+        if method.startswith("allcnn-accuracy"):
             return tuple(f"seed {i}" for i in range(self.n_seeds))
         if network == "lenet":
             return _names(LENET, LENET)
@@ -275,19 +275,17 @@ class Layers(Experiment):
         return [rng.permutation(10_000)[:size] for size in sizes]
 
     def _run_accuracy(self, task: Task) -> list[Row]:
-        """Return the accuracy of every All-CNN-C on the test set of CIFAR-10."""
+        """Return the accuracy of every All-CNN-C on 10,000 pictures of CIFAR-10."""
         from . import networks
 
-        (method,) = task.methods
-        test = load_pictures("cifar10")
-        inputs = networks.cifar_inputs(test.images)
-        found = [
-            networks.accuracy(self._all_cnn(i), inputs, test.labels) for i in range(self.n_seeds)
-        ]
-        names = self.pairs(method)
-        return [
-            {"method": method, "pair": p, "value": v} for p, v in zip(names, found, strict=True)
-        ]
+        rows: list[Row] = []
+        for method in task.methods:
+            pictures = load_pictures("cifar10", "train" if method.endswith("training") else "test")
+            inputs = networks.cifar_inputs(pictures.images[:10_000])
+            for i, pair in enumerate(self.pairs(method)):
+                found = networks.accuracy(self._all_cnn(i), inputs, pictures.labels[:10_000])
+                rows.append({"method": method, "pair": pair, "value": found})
+        return rows
 
     def _all_cnn(self, seed: int) -> Any:
         from .networks import trained_all_cnn

