@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import eigh
+from scipy.spatial.distance import pdist, squareform
 
 import unaligned as ua
 from conftest import DATA
-from reference import matrix_log, matrix_power, random_spd
+from reference import (
+    diffusion_of_points,
+    eigenvalues,
+    matrix_log,
+    matrix_power,
+    random_spd,
+    with_spectrum,
+)
 from unaligned.data.shapes import torus2, torus3, torus_angles
 from unaligned.experiments.time_courses import read_course
 
@@ -105,6 +114,40 @@ def test_truncation_keeps_the_lower_bound(seed):
     assert bounds[-1] <= aligned
 
 
+def orthonormal(rng, size, rank):
+    return rotation(rng, size)[:, :rank]
+
+
+def fixed_rank_distance(first, second, rank):
+    """Return the distance of Bonnabel and Sepulchre (2010), and its term of the scales alone.
+
+    The other term is that of the principal angles between the ranges; the scales are compared in
+    the bases of the principal vectors.
+    """
+    U, V = (np.linalg.eigh(matrix)[1][:, -rank:] for matrix in (first, second))
+    left, cosines, right = np.linalg.svd(U.T @ V)
+    U, V = U @ left, V @ right.T
+    scales = np.log(eigh(U.T @ first @ U, V.T @ second @ V, eigvals_only=True))
+    angles = np.arccos(np.minimum(cosines, 1.0))
+    return np.hypot(np.linalg.norm(angles), np.linalg.norm(scales)), np.linalg.norm(scales)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_les_is_below_a_fixed_rank_distance_and_equal_without_rotations(seed):
+    # Section 4.2, remark: LES of matrices of rank K, γ = 0, needs no alignment.
+    rng, size, rank = np.random.default_rng(seed), 20, 6
+    spectra = [np.sort(1e3 ** -rng.uniform(size=rank)) for _ in range(2)]
+    options = {"n_eigenvalues": rank, "gamma": 0.0}
+    pair = [with_spectrum(orthonormal(rng, size, rank), values) for values in spectra]
+    distance, scales = fixed_rank_distance(*pair, rank)
+    lower = spd_distance(*pair, "les", **options)
+    assert lower < scales < distance
+    basis = orthonormal(rng, size, rank)  # the same for both: nothing to rotate
+    aligned = [with_spectrum(basis, values) for values in spectra]
+    assert spd_distance(*aligned, "les", **options) == pytest.approx(lower, rel=1e-8)
+    assert fixed_rank_distance(*aligned, rank) == pytest.approx((lower, lower), rel=1e-6)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_upper_bound_is_loose_on_diffusion_operators(seed):
     # Section 4.1: on aligned tori (Appendix B.3) the lower bound is nearer to the distance.
@@ -164,6 +207,14 @@ def test_isospectral_matrices_are_indistinguishable():
     assert spd_distance(matrix, other, "log-euclidean") > 1
 
 
+def test_approximate_eigenvalues_of_one_dataset_differ():
+    # Section 4.3, remark: of Algorithm 1 with two Ω; here one seed gives one Ω for one dataset.
+    points = np.random.default_rng(0).normal(size=(500, 5))
+    first, again, other = (ua.signature(points, solver="nystrom", rng=rng) for rng in (0, 0, 1))
+    assert ua.distance(first, again) == 0
+    assert np.linalg.norm(first.values - other.values) > 3e-4
+
+
 def test_imd_is_a_lower_bound_of_spectral_gw_in_the_nuclear_norm_only():
     # Appendix B.3. Matrices that differ in all directions alike: the trace grows as N, the
     # Frobenius norm as its root.
@@ -207,6 +258,34 @@ def test_imd_sees_mainly_dimension_with_any_number_of_neighbours(n_neighbors):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("power", "options", "separates"),
+    [
+        (1, {}, True),
+        (1, {"armijo": True}, True),
+        (2, {}, True),
+        (1, {"loss_fun": "kl_loss"}, False),
+    ],
+)
+def test_gromov_wasserstein_sees_dimension_before_scale_only_near_1(power, options, separates):
+    # Appendix B.1: other parameters of POT make no other picture, but for the KL loss, with which
+    # a change of scale is never smaller than one of dimension. LES crosses at c = 0.4.
+    gw = pytest.importorskip("ot").gromov.gromov_wasserstein2
+    scales, found = (0.9, 0.6), []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        points = [torus2(torus_angles(500, rng=rng))]
+        for c in scales:
+            points.append(torus2(torus_angles(500, rng=rng), radius_scale=c))
+            points.append(torus3(torus_angles(500, rng=rng), radius_scale=c))
+        first, *others = (squareform(pdist(x)) ** power for x in points)
+        found.append([gw(first, other, **options) ** 0.5 for other in others])
+    near = np.mean(found, axis=0).reshape(2, 2)  # rows: scales; columns: T2Sc, T3Sc
+    assert (near[0, 0] < near[0, 1]) == separates
+    assert near[1, 0] > near[1, 1]
+
+
+@pytest.mark.slow
 def test_many_landmarks_hide_the_dimension_from_the_geometry_score():
     # Appendix B.1: not all parameters make the same picture.
     ratios = []
@@ -239,6 +318,53 @@ def test_gamma_of_the_cells_against_the_largest_last_eigenvalue(course, below, m
     assert (largest < 1e-5) == below
     chosen = ua.signature(next(iter(groups.values())), n_eigenvalues=500, gamma="cutoff")
     assert chosen.eigenvalues[-1] <= chosen.recipe.gamma <= 2 * chosen.eigenvalues[-1] + 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_knee_of_the_ratios_tells_a_torus_from_noise(seed):
+    # Section 4.2, remark: γ where λᵢ/λᵢ₊₁ falls to that of noise; larger noise, larger γ.
+    rng = np.random.default_rng(seed)
+    torus = np.pad(torus2(torus_angles(500, rng=rng)), ((0, 0), (0, 17)))
+    clean = ua.signature(torus, n_eigenvalues=100).eigenvalues
+    gammas = [ua.diagnose(torus, n_eigenvalues=100).gamma]
+    for noise in (0.01, 0.1, 0.3):
+        points = torus + noise * rng.normal(size=torus.shape)
+        found = ua.diagnose(points, n_eigenvalues=100)
+        ratios = found.signature.eigenvalues / clean
+        above = found.signature.eigenvalues > 10 * found.gamma
+        assert np.abs(np.log(ratios[above])).max() < 0.5
+        assert np.log(ratios[~above]).max() > 2
+        gammas.append(found.gamma)
+    assert np.all(np.diff(gammas) > 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_both_diffusion_operators_have_the_same_eigenvalues(seed):
+    # Section 3.1: W and W_DM are similar.
+    points = np.random.default_rng(seed).normal(size=(40, 3))
+    W = diffusion_of_points(points)
+    K = np.exp(-(squareform(pdist(points)) ** 2) / (2 * np.median(squareform(pdist(points)) ** 2)))
+    tilde = K / np.outer(K.sum(axis=1), K.sum(axis=1))
+    markov = np.linalg.eigvals(tilde / tilde.sum(axis=1, keepdims=True))
+    assert np.abs(markov.imag).max() < 1e-10
+    assert np.sort(markov.real)[::-1] == pytest.approx(eigenvalues(W), abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_normalisation_mitigates_non_uniform_sampling(seed):
+    # Section 3.1: eigenvalues of the Laplacian of a circle, 1, 1, 4, 4, from uneven samples.
+    rng = np.random.default_rng(seed)
+    angles = rng.vonmises(0.0, 0.7, size=800)
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    sigma_squared, expected = 0.05, np.array([1, 1, 4, 4])
+    W = ua.signature(circle, n_eigenvalues=5, bandwidth=sigma_squared).eigenvalues
+    K = np.exp(-(squareform(pdist(circle)) ** 2) / sigma_squared)
+    root = np.sqrt(K.sum(axis=1))
+    without = eigenvalues(K / np.outer(root, root), 5)  # Eq. 3 alone
+    errors = [
+        np.abs(4 * (1 - found[1:]) / sigma_squared / expected - 1).max() for found in (W, without)
+    ]
+    assert errors[0] < errors[1] / 2
 
 
 def test_eigenvalues_of_a_circle_are_those_of_its_laplacian():

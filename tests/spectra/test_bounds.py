@@ -46,7 +46,7 @@ def test_lower_bound_of_distance_to_itself_is_zero():
 
 def test_sparse_and_integer_matrices_are_accepted():
     matrix = np.diag([3, 2, 1])
-    expected = ua.log_euclidean_bounds(matrix.astype(float), np.eye(3))
+    expected = pytest.approx(ua.log_euclidean_bounds(matrix.astype(float), np.eye(3)), rel=1e-14)
     assert ua.log_euclidean_bounds(sparse.csr_array(matrix), np.eye(3)) == expected
     assert ua.log_euclidean_bounds(matrix.tolist(), np.eye(3)) == expected
 

@@ -19,6 +19,7 @@ SPECTRA = {
     "slow": 1.0 / (1.0 + ORDER),
     "clustered": np.where(ORDER < 15, 1.0, np.where(ORDER < 40, 1e-2, 1e-5)),
     "flat": np.linspace(1.0, 0.9, N),
+    "gap": np.where(ORDER < K, 1.0, 1e-5),  # where Proposition 2 is nearly attained
 }
 
 
@@ -75,15 +76,16 @@ def test_trace_certificate_always_holds(name):
         assert missed.sum() <= spectrum.stats["missing_trace"] + 1e-13
 
 
+@pytest.mark.parametrize("m", [2 * K, M])
 @pytest.mark.parametrize("name", SPECTRA)
-def test_proposition_2_holds_on_average(name):
+def test_proposition_2_holds_on_average(name, m):
     truth = SPECTRA[name]
     tail = truth[K:].sum()
-    first = K / (M - K - 1) * tail
+    first = K / (m - K - 1) * tail
     second = 1.5 * first / (truth[K - 1] + GAMMA)
     sums, log_sums, conditions = [], [], []
     for seed in SEEDS:
-        spectrum = solve(matrix_with(name, seed), seed)
+        spectrum = solve(matrix_with(name, seed), seed, m=m)
         found = spectrum.eigenvalues
         sums.append(np.abs(truth[:K] - found).sum())
         log_sums.append(np.abs(np.log(truth[:K] + GAMMA) - np.log(found + GAMMA)).sum())
@@ -94,6 +96,9 @@ def test_proposition_2_holds_on_average(name):
         assert posterior["log_sum"] >= second * (1 - 1e-12)
         assert conditions[-1] or not posterior["condition_holds"]
     assert np.mean(sums) <= first
+    if name == "gap":  # so a smaller bound would not hold
+        assert np.mean(sums) > 0.7 * first
+        assert np.mean(log_sums) > 0.45 * second
     assert all(conditions), "part two speaks of no other case"
     assert np.mean(log_sums) <= second
 
