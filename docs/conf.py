@@ -11,6 +11,7 @@ import urllib.request
 import warnings
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.util import find_spec
+from inspect import isabstract
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from sphinx.util.inspect import signature, stringify_signature
 from sphinx.util.typing import stringify_annotation
 
 import unaligned
+from unaligned.data.dataset import KINDS
+from unaligned.metrics.base import Distance
+from unaligned.spectra.base import EigenSolver
 
 # The gallery computes on one BLAS thread per job, also where other work runs beside it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -28,7 +32,8 @@ os.environ.setdefault("POT_BACKEND_DISABLE_PYTORCH", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "examples" / "gallery"
-DATA = Path(os.environ.get("UNALIGNED_DATA", ROOT.parent / "shared" / "data"))
+DATA = Path(os.environ.get("UNALIGNED_DATA", ROOT.parent / "shared" / "data")).resolve()
+os.environ["UNALIGNED_DATA"] = str(DATA)  # examples run in their own folder
 
 project = "unaligned"
 author = "The unaligned authors"
@@ -134,25 +139,42 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
+    "write_computation_times": False,  # a page that loads scripts from elsewhere
     "min_reported_time": 1,
     "image_srcset": [],
     "thumbnail_size": (480, 340),
     "plot_gallery": "True",
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("unaligned",),
 }
 # Figures of examples are not shown on a screen.
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 
+def _remedy(need: str) -> str:
+    """Return where an absent file or package is to be had."""
+    if need.isidentifier():
+        return f"Install the package ``{need}``."
+    if need.startswith("/usr/"):
+        return "The Debian package that has it is named below."
+    return (
+        "Files are looked for in the folder that ``UNALIGNED_DATA`` names, by default"
+        " ``../shared/data`` beside the clone."
+    )
+
+
 def _show_last_run(app: object, name: str, source: list[str]) -> None:
     """Put the reason and the picture of the last run under the title of an example not run."""
     stem = name.removeprefix("gallery/")
+    if stem in ABSENT:
+        source[0] = re.sub(r"^ *# needs: .*\n", "", source[0], flags=re.MULTILINE)
     if not ABSENT.get(stem):
         return
     note = (
         f"\n\n.. note::\n\n   Not run in this build: {', '.join(ABSENT[stem])}"
         f" {'is' if len(ABSENT[stem]) == 1 else 'are'} not here."
-        " Files are looked for in the folder that ``UNALIGNED_DATA`` names, by default"
-        " ``../shared/data`` beside the clone. The picture is that of the last run.\n\n"
+        f" {' '.join(dict.fromkeys(map(_remedy, ABSENT[stem])))}"
+        " The picture is that of the last run.\n\n"
         f".. image:: /figures/gallery/{stem}.png\n   :alt: The picture of the last run\n\n"
     )
     title = re.search(r"^=+$", source[0], flags=re.MULTILINE)
@@ -185,12 +207,19 @@ def _shortened(text: str | None) -> str | None:
     return text
 
 
+def _is_chosen(item: Any) -> bool:
+    """Return whether an item is the class of a distance or a solver that has a name."""
+    known = isinstance(item, type) and issubclass(item, (Distance, EigenSolver))
+    return known and not isabstract(item)
+
+
 def _show_signature(
     app: object, what: str, name: str, item: Any, options: object, arguments: str, result: str
 ) -> tuple[str | None, str | None]:
     """Shorten types; leave out the constructor of a class that users never call: of results."""
     if what in ("class", "exception") and arguments:
-        if not re.search(r"^ *Parameters\n *---", item.__doc__ or "", flags=re.MULTILINE):
+        described = re.search(r"^ *Parameters\n *---", item.__doc__ or "", flags=re.MULTILINE)
+        if not described and not _is_chosen(item):
             return "", None
         if arguments.startswith("(*args"):  # of a mocked base class
             own = signature(vars(item)["__init__"], bound_method=True)
@@ -224,6 +253,24 @@ def _type_attributes(
             lines[i] += " : " + re.sub(r"^ClassVar\[(.*)\]$", r"\1", text)
 
 
+def _show_choice(
+    app: object, what: str, name: str, item: Any, options: object, lines: list[str]
+) -> None:
+    """Say below the first sentence how a distance or a solver is chosen, and what it needs."""
+    if what != "class" or not _is_chosen(item):
+        return
+    if issubclass(item, EigenSolver):
+        text = f'Chosen by ``solver="{item.name}"``.'
+    else:
+        kinds = "data of all kinds" if item.kinds == KINDS else " or ".join(item.kinds)
+        shared = "the same features in both datasets" if item.same_features else "nothing shared"
+        shared = "row i to be the same sample in both datasets" if item.paired_rows else shared
+        extra = f", and the extra ``{item.extra}``" if item.extra else ""
+        text = f'Chosen by ``distance="{item.name}"``. Takes {kinds}; needs {shared}{extra}.'
+    at = lines.index("")
+    lines[at:at] = ["", text]
+
+
 def _keep_dots(
     app: object, what: str, name: str, item: Any, options: object, lines: list[str]
 ) -> None:
@@ -237,6 +284,22 @@ def _shorten_property(app: object, domain: str, kind: str, content: Any) -> None
         if node.tagname == "desc_annotation" and node.astext().startswith(": ndarray"):
             node.clear()
             node += nodes.Text(": ndarray")
+
+
+def _find_class(app: Any, env: Any, node: Any, text: Any) -> Any:
+    """Link a class of the reference that is named without its module, such as `KernelSettings`."""
+    name, domain = node["reftarget"], env.domains["py"]
+    if node.get("refdomain") != "py" or not name[:1].isupper():
+        return None
+    found = [
+        full
+        for full, entry in domain.objects.items()
+        if full.endswith(f".{name}") and entry.objtype == "class" and not entry.aliased
+    ]
+    if len(found) != 1:
+        return None
+    page = node["refdoc"]
+    return domain.resolve_xref(env, page, app.builder, "obj", found[0], node, text)
 
 
 def _hide_member(
@@ -260,6 +323,8 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", _hide_overloads)
     app.connect("autodoc-process-signature", _show_signature)
     app.connect("autodoc-process-docstring", _type_attributes, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", _show_choice, priority=400)
     app.connect("autodoc-process-docstring", _keep_dots)
     app.connect("autodoc-skip-member", _hide_member)
     app.connect("object-description-transform", _shorten_property)
+    app.connect("missing-reference", _find_class)

@@ -4,8 +4,11 @@
 `tests/test_packaging.py` with the packages of the extras hidden.
 """
 
+import inspect
+import pydoc
 import sys
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -90,9 +93,21 @@ def named_extras(found: ua.Comparison, clouds: dict[str, np.ndarray], folder: Pa
         message = "nothing was raised"
         try:
             function()
-        except MissingExtraError as error:
+        except (MissingExtraError, AttributeError) as error:
             message = str(error)
         assert f"unaligned[{extra}]" in message, f"{extra}: {message}"
+
+
+def inspection() -> None:
+    """Look at the package as help pages and debuggers do."""
+    assert not hasattr(ua, "torch")
+    assert "torch" not in dir(ua)
+    assert "compare" in dict(inspect.getmembers(ua))
+    assert "available()" in pydoc.render_doc(ua)
+    with suppress(MissingExtraError):
+        from unaligned import torch
+
+        raise AssertionError(f"{torch} was imported")
 
 
 def run() -> None:
@@ -107,6 +122,7 @@ def run() -> None:
         found = default_calls(clouds, folder)
         commands(clouds, folder)
         named_extras(found, clouds, folder)
+    inspection()
     print("the core works without its extras")
 
 

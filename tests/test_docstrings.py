@@ -1,5 +1,6 @@
-"""Docstrings of the public names: every parameter is described, and what is returned."""
+"""Docstrings of public names: parameters and results are described, examples run when pasted."""
 
+import doctest
 import inspect
 import re
 from functools import cached_property
@@ -9,18 +10,36 @@ from pathlib import Path
 import pytest
 
 import unaligned as ua
+from unaligned import figures
+from unaligned.errors import MissingExtraError
 from unaligned.inference.association import Correlation
+from unaligned.metrics.base import Distance
+from unaligned.metrics.registry import DISTANCES
+from unaligned.spectra.auto import SOLVERS
+from unaligned.spectra.base import EigenSolver
 
 API = Path(__file__).parents[1] / "docs" / "api.md"
+FIGURES = [name for name in figures.__all__ if callable(getattr(figures, name))]
 NAMESPACES = {
+    "ua.figures": FIGURES,
     "ua.sc": ["tl.les", "pl.les", "pl.les_heatmap", "get.les"],
     "ua.sklearn": ua.sklearn.__all__,
 }
 # Its arguments are what its p-value is computed from.
 MADE_BY_US = {Correlation}
 # Types of other libraries, and aliases of them.
-FOREIGN = {"Any", "Axes", "DataFrame", "FloatArray", "Generator", "IndexArray", "Iterator"}
-FOREIGN |= {"NDArray", "None", "Result", "Self", "Series", "Tensor", "Values"}
+FOREIGN = {"Any", "Axes", "DataFrame", "Figure", "FloatArray", "Generator", "IndexArray"}
+FOREIGN |= {
+    "Iterator",
+    "Line2D",
+    "NDArray",
+    "None",
+    "Result",
+    "Self",
+    "Series",
+    "Tensor",
+    "Values",
+}
 
 
 def resolve(dotted):
@@ -31,7 +50,8 @@ def resolve(dotted):
 
 def reference():
     """Return the names that docs/api.md lists."""
-    return re.findall(r"^   ([a-z_.]*\w+)$", API.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    entry = r"^(?:   ~?|\.\. autoclass:: unaligned\.)([a-z_.]*\w+)$"
+    return re.findall(entry, API.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def public():
@@ -44,10 +64,8 @@ def public():
             for part in name.split("."):
                 found = getattr(found, part)
             yield f"{namespace}.{name}", found
-    try:
+    if hasattr(ua, "torch"):  # an extra
         yield from ((f"ua.torch.{name}", getattr(ua.torch, name)) for name in ua.torch.__all__)
-    except ImportError:  # torch is an extra
-        return
 
 
 def methods(cls):
@@ -64,8 +82,13 @@ def callables():
     """Yield what has parameters by name: functions, classes, and public methods of these."""
     for name, item in public():
         yield name, item
-        if inspect.isclass(item):
+        if inspect.isclass(item) and not is_chosen(item):
             yield from ((f"{name}.{method}", function) for method, function in methods(item))
+
+
+def is_chosen(cls):
+    """Return whether a class is a distance or a solver; its base describes the methods."""
+    return issubclass(cls, (Distance, EigenSolver)) and cls not in (Distance, EigenSolver)
 
 
 PUBLIC = dict(public())
@@ -128,8 +151,45 @@ def test_what_is_returned_is_described(name):
         assert all(found.values())
 
 
+def examples():
+    """Yield the examples of public names and their methods, in an empty namespace."""
+    finder = doctest.DocTestFinder()
+    for name, item in public():
+        found = finder.find(item, name, module=False, globs={})
+        yield from ((example.name, example) for example in found if example.examples)
+
+
+EXAMPLES = dict(examples())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs_where_it_is_pasted(name):
+    try:
+        doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(EXAMPLES[name])
+    except doctest.DocTestFailure as failure:
+        pytest.fail(f"{failure.example.source}gives {failure.got}")
+    except doctest.UnexpectedException as failure:
+        error = failure.exc_info[1]
+        if isinstance(error, MissingExtraError):
+            pytest.skip(str(error))
+        raise error from None
+
+
 def test_the_reference_has_every_public_name():
     assert set(reference()) >= set(ua.__all__) - {"__version__", "errors"}
+
+
+def test_the_reference_has_every_distance_and_solver_with_an_example():
+    homes = {name: import_module(f"unaligned.spectra.{name}") for name in SOLVERS}
+    solvers = {getattr(homes[name], cls) for name, cls in SOLVERS.items()}
+    listed = {item: name for name, item in PUBLIC.items() if inspect.isclass(item)}
+    for item in {*DISTANCES.values(), *solvers}:
+        assert listed.get(item) in EXAMPLES, item
+
+
+def test_no_docstring_has_a_label_of_the_source_of_the_paper():
+    for name, item in CALLABLES.items():
+        assert not re.search(r"\b(alg|appeq|eq|prop):\w", item.__doc__ or ""), name
 
 
 def test_the_reference_has_every_class_that_is_returned():

@@ -12,25 +12,33 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
+OUTPUTS = runpy.run_path(str(ROOT / "docs" / "outputs.py"))
 
 # A word that each example prints when it did what it shows.
 SHOWN = {"every_distance.py": "not applicable", "report.py": "stem_cells.html|no data"}
 
 
-def examples(page):
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+NUMBER = re.compile(r"-?\b\d+(?:\.\d*)?(?:e[+-]\d+)?")
+
+
+def words_of(text):
+    return NUMBER.sub("0", text).split()
+
+
+def numbers_of(text):
+    return [float(number) for number in NUMBER.findall(text)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_examples_run(page, tmp_path, monkeypatch, capsys):
-    if any("ua.torch" in example or "import torch" in example for example in examples(page)):
+def test_python_examples_run_and_print_what_the_page_shows(page, tmp_path, monkeypatch):
+    if "torch" in page.read_text(encoding="utf-8").partition("```python")[2]:
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    names = {}
     with mpl.rc_context({"backend": "agg"}):
-        for example in examples(page):
-            exec(compile(example, str(page), "exec"), names)
+        for code, shown, printed in OUTPUTS["run"](page):
+            if shown is not None:
+                assert words_of(printed) == words_of(shown), code
+                assert numbers_of(printed) == pytest.approx(numbers_of(shown), rel=0.02, abs=0.011)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -19,7 +19,7 @@ import numpy as np
 
 import unaligned as ua
 
-folder = Path(os.environ.get("UNALIGNED_DATA", "../../../shared/data"))
+folder = Path(os.environ.get("UNALIGNED_DATA", "../shared/data"))
 stored = np.load(folder / "cytotree_hesc_timecourse.npz")
 markers = [str(name).split("|")[1] not in ("None", "7-AAD") for name in stored["channels"]]
 rng = np.random.default_rng(0)

@@ -21,7 +21,10 @@ after = after.copy()
 after.reshape(-1, 8, 8)[:, [3, 6]] += rng.normal(0, 6, size=(len(after), 2, 8))
 
 lines = {f"line {k}": list(range(8 * k, 8 * k + 8)) for k in range(8)}
-found = ua.explain(before, after, by="features", feature_groups=lines, rng=0)
+found = ua.explain(
+    ua.Dataset(before, name="before"), ua.Dataset(after, name="after"),
+    by="features", feature_groups=lines, rng=0,
+)  # fmt: skip
 print(fill(found.summary))
 
 figure, axes = plt.subplots(

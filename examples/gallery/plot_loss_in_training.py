@@ -7,12 +7,12 @@ A network that draws points in the plane learns the shape of a set of photograph
 photograph.
 """
 
-# needs: torch
-# sphinx_gallery_thumbnail_path = 'figures/gallery/plot_loss_in_training.png'
-
 # %%
 # The photographs: a temple, out of focus and turned by every angle. Each is a point in 900 dimensions, and all of them lie
 # on a closed curve, since a full turn ends where it began.
+
+# needs: torch
+# sphinx_gallery_thumbnail_path = 'figures/gallery/plot_loss_in_training.png'
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -18,7 +18,7 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
 import unaligned as ua
 
-folder = Path(os.environ.get("UNALIGNED_DATA", "../../../shared/data"))
+folder = Path(os.environ.get("UNALIGNED_DATA", "../shared/data"))
 stored = np.load(folder / "omniglot28.npz")
 images, alphabet = stored["images"], stored["alphabet"]
 names = [str(name) for name in stored["alphabet_names"]]
@@ -32,13 +32,19 @@ found = ua.compare(
 )  # fmt: skip
 
 # %%
-# A map of the alphabets, each with one of its letters.
+# A map of the alphabets, each with one of its letters, and the names of some.
 
 places = found.embed("mds")
+shown = ("Bengali", "Greek", "Hebrew", "Korean", "Latin", "Mongolian", "Tengwar")
 figure, ax = plt.subplots(figsize=(10, 7), layout="constrained")
 ax.scatter(*places.T, alpha=0)
-for (x, y), rows in zip(places, drawings.values(), strict=True):
-    letter = OffsetImage(rows[0].reshape(28, 28), cmap="gray_r", zoom=1.1)
+for (x, y), (name, rows) in zip(places, drawings.items(), strict=True):
+    ink = np.zeros((28, 28, 4))  # black, where there is ink
+    ink[..., 3] = rows[0].reshape(28, 28) / 255
+    letter = OffsetImage(ink, zoom=1.1)
     ax.add_artist(AnnotationBbox(letter, (x, y), frameon=False))
+    if name in shown:
+        style = {"ha": "center", "va": "top", "fontsize": 8, "color": "C0", "zorder": 4}
+        ax.annotate(name, (x, y), (0, -15), textcoords="offset points", **style)
 ax.set(xlabel="first coordinate of the map", ylabel="second")
 plt.show()

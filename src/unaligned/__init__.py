@@ -72,7 +72,10 @@ if not TYPE_CHECKING:  # where it would hide that a name does not exist
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES or name in _NAMESPACES:
-            return import_module(f".{(_MODULES | _NAMESPACES)[name]}", __name__)
+            try:
+                return import_module(f".{(_MODULES | _NAMESPACES)[name]}", __name__)
+            except ImportError as error:  # of torch; `hasattr` and `help` know no other error
+                raise AttributeError(str(error)) from error
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
@@ -80,4 +83,7 @@ if not TYPE_CHECKING:  # where it would hide that a name does not exist
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_NAMESPACES])
+    from importlib.util import find_spec
+
+    missing = {"torch"} if find_spec("torch") is None else set()
+    return sorted({*__all__, *_NAMESPACES} - missing)

@@ -65,7 +65,7 @@ def signature(
         collection gets the largest γ of its datasets.
     solver
         `"auto"`, `"exact"`, `"krylov"`, `"landmarks"`, `"nystrom"`, `"sampled"`, or a
-        solver with its own settings.
+        solver with its own settings, such as `Nystrom`; see `Auto`.
     tol
         Wanted 2-norm of the error of the K values. None is 1e-4 where that takes up to
         2.5·10¹² operations (about a minute), else max(0.05, a fifth of the sampling noise of the
@@ -77,10 +77,10 @@ def signature(
     progress
         Show a progress bar; None shows one on a terminal only.
     **options
-        `sketch_size`, `kernel` (`"gaussian"` or `"laplacian"`), `bandwidth`,
-        `bandwidth_factor`, `metric`, `n_neighbors`, `robust`, `memory_limit`, `preprocess`,
-        `nan_policy`, `kind` (as for `Dataset`); for AnnData `use_rep`, `layer`, `var_names`,
-        `mask_obs` as in `load`.
+        `kernel` (`"gaussian"` or `"laplacian"`), `bandwidth`, `bandwidth_factor`, `metric`,
+        `n_neighbors`, `robust` and `memory_limit`, described in `KernelSettings`; `sketch_size`
+        (see `SignatureSettings`); `preprocess`, `nan_policy` and `kind` as for `Dataset`; for
+        AnnData `use_rep`, `layer`, `var_names`, `mask_obs` as in `load`.
 
     Returns
     -------
@@ -90,8 +90,9 @@ def signature(
     Examples
     --------
     >>> import numpy as np
+    >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(300, 5))
-    >>> signature(points, n_eigenvalues=50).values.shape
+    >>> ua.signature(points, n_eigenvalues=50).values.shape
     (50,)
     """
     explicit = {"n_eigenvalues": n_eigenvalues, "gamma": gamma, "solver": solver, "tol": tol}
@@ -130,13 +131,14 @@ def distance(
     a, b
         Array-like, AnnData, a path, a `Dataset`, or a `Signature`.
     distance
-        A name (see `unaligned distances`), or a callable of two arrays.
+        A name (see `available`), a `Distance` with its settings, or a callable of two arrays.
     rng
         Seed or generator; None always gives the same value for the same data.
     **options
-        Options of the distance, such as `n_eigenvalues`, `gamma`, `solver`, `squared`; and
-        `kind`, `preprocess`, `fit_on` (`b` is the reference), `nan_policy`, `subsample`,
-        `engine` as in `compare`.
+        Options of the distance: the parameters of its class, such as `squared` of `LES`; for
+        distances of spectra also those of `SignatureSettings` and `KernelSettings`, such as
+        `n_eigenvalues`, `gamma` and `metric`. And `kind`, `preprocess`, `fit_on` (`b` is the
+        reference), `nan_policy`, `subsample`, `engine` as in `compare`.
 
     Returns
     -------
@@ -146,11 +148,12 @@ def distance(
     Examples
     --------
     >>> import numpy as np
+    >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> small, large = rng.normal(size=(200, 3)), rng.normal(size=(300, 8))
-    >>> distance(small, small)
+    >>> ua.distance(small, small)
     0.0
-    >>> distance(small, large) > 1
+    >>> ua.distance(small, large) > 1
     True
     """
     if isinstance(distance, (list, tuple)):
@@ -273,9 +276,12 @@ def compare(
         Also test every pair (see `permutation_test`): the result's `inference` then has p-values,
         intervals and distances corrected for noise and size, and the noise floor of each dataset.
     **options
-        Options of the distance; `kind` (as for `Dataset`), `preprocess` and `nan_policy` for all
-        datasets; for AnnData `group_by` (also `groupby`), a column of `obs` whose values are the
-        datasets, and `use_rep` (also `obsm_key`), `layer`, `var_names`, `mask_obs` as in `load`.
+        Options of the distance: the parameters of its class, such as `squared` of `LES`; for
+        distances of spectra also those of `SignatureSettings` and `KernelSettings`, such as
+        `n_eigenvalues`, `gamma` and `metric`. `kind`, `preprocess` and `nan_policy` as for
+        `Dataset`, for all datasets; for AnnData `group_by` (also `groupby`), a column of `obs`
+        whose values are the datasets, and `use_rep` (also `obsm_key`), `layer`, `var_names`,
+        `mask_obs` as in `load`.
 
     Returns
     -------
@@ -286,12 +292,13 @@ def compare(
     Examples
     --------
     >>> import numpy as np
+    >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> clouds = {"line": rng.normal(size=(150, 1)), "ball": rng.normal(size=(150, 3))}
-    >>> compare(clouds, n_eigenvalues=20).names
+    >>> ua.compare(clouds, n_eigenvalues=20).names
     ('line', 'ball')
-    >>> list(compare(clouds, distance=["les", "gromov-wasserstein"], n_eigenvalues=20))
-    ['les', 'gromov-wasserstein']
+    >>> list(ua.compare(clouds, distance=["les", "imd-diffusion"], n_eigenvalues=20))
+    ['les', 'imd-diffusion']
     """
     given = data_options(options)
     rows = collection("datasets", datasets, given)

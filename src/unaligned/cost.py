@@ -99,8 +99,10 @@ def estimate(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(2000, 3))
-    >>> found = estimate(points, n_eigenvalues=50)
+    >>> found = ua.estimate(points, n_eigenvalues=50)
     >>> found.solver, 0 < found.seconds < 60, found.n_samples
     ('landmarks', True, 2000)
     """

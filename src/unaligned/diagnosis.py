@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _check
 from ._check import FloatArray, RNGLike
+from ._format import text_table
 from .comparison import prepare
 from .data.dataset import Dataset
 from .defaults import BANDWIDTH_FACTOR, GAMMA
@@ -104,7 +105,12 @@ class Diagnosis:
             f"  suggested n_eigenvalues={self.n_eigenvalues}: {self.n_eigenvalues_reason}",
         ]
         if self.sensitivity is not None:
-            lines += ["  LES as settings vary:", self.sensitivity.to_string(index=False)]
+            table = self.sensitivity.assign(value=self.sensitivity["value"].map("{:g}".format))
+            rows = table.to_numpy().tolist()
+            lines += [
+                "  LES as settings vary:",
+                text_table([*map(str, table)], rows, digits=".2f"),
+            ]
         return "\n".join(lines)
 
 
@@ -131,8 +137,10 @@ def diagnose(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(200, 3))
-    >>> diagnose(points).above_gamma > 50
+    >>> ua.diagnose(points).above_gamma > 50
     True
     """
     if other is not None:

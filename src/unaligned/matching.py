@@ -33,6 +33,8 @@ class Match:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from unaligned.matching import Match
     >>> D = np.array([[1.0, 4.0, 9.0], [4.0, 2.0, 5.0], [9.0, 4.0, 1.0]])
     >>> names = ("conv1", "conv2", "fc")
     >>> match = Match(names, names, D, "les", np.arange(3))

@@ -67,6 +67,7 @@ class Comparison:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
@@ -197,6 +198,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = {"line": rng.normal(size=(99, 1)), "disc": rng.normal(size=(99, 2))}
@@ -267,6 +269,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> known = {"a": rng.normal(size=(99, 2)), "b": rng.normal(size=(99, 2))}
@@ -300,6 +303,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> first, second = ({f"{d}d": rng.normal(size=(99, d)) for d in (1, 3, 9)} for _ in "ab")
@@ -355,6 +359,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> angles = np.random.default_rng(0).uniform(0, 6.28, size=200)
         >>> widths = {"a": 1.0, "b": 1.5, "c": 2.0, "d": 2.5}
@@ -389,6 +394,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = [rng.normal(size=(99, 2 + i // 4)) for i in range(8)]
@@ -467,6 +473,7 @@ class Comparison:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = {"flat": rng.normal(size=(200, 3)) * (1, 1, 0.1)}
@@ -533,6 +540,7 @@ class Comparison:
         Examples
         --------
         >>> import tempfile
+        >>> import numpy as np
         >>> import unaligned as ua
         >>> rng = np.random.default_rng(0)
         >>> clouds = {f"{d}d": rng.normal(size=(99, d)) for d in (1, 2, 3)}

@@ -71,6 +71,8 @@ batch = torch.randn(50, 3)
 layers = ua.torch.activations(torch.nn.Linear(3, 2), [batch], pool="mean")
 assert_type(layers, dict[str, ua.Dataset])
 assert_type(ua.torch.LESLoss(signature, reduction="sum").forward(batch), torch.Tensor)
+assert_type(ua.sc.get.les(object()), ua.Comparison)
+assert_type(ua.torch.LESLoss()(batch, batch), torch.Tensor)
 assert_type(ua.torch.signature(batch, n_eigenvalues=5), torch.Tensor)
 
 # A misspelt name is an error.

@@ -74,7 +74,8 @@ class Dataset:
 
     Examples
     --------
-    >>> dataset = Dataset([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], name="three points")
+    >>> import unaligned as ua
+    >>> dataset = ua.Dataset([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], name="three points")
     >>> dataset
     Dataset('three points', points, 3 × 2)
     """
@@ -168,7 +169,9 @@ class Dataset:
 
         Examples
         --------
-        >>> Dataset.from_source(lambda: (np.eye(3) for _ in range(5)), name="repeated")
+        >>> import numpy as np
+        >>> import unaligned as ua
+        >>> ua.Dataset.from_source(lambda: (np.eye(3) for _ in range(5)), name="repeated")
         Dataset('repeated', points, 15 × 3)
         """
         if isinstance(source, (str, os.PathLike)) and os.fspath(source).lower().endswith(".h5ad"):

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from .. import _check
+
 Names: TypeAlias = tuple[str, ...] | None
 
 
@@ -74,4 +76,6 @@ class Facts(NamedTuple):
             Of the dataset in a file.
         """
         lists = {name: tuple(value) for name, value in header.items() if isinstance(value, list)}
-        return Facts(**{**header, **lists})
+        found = {**header, **lists}
+        _check.require_types(Facts, found)
+        return Facts(**found)

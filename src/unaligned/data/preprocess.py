@@ -30,6 +30,8 @@ class FittedStep(str):
 
     def __new__(cls, text: str, offset: FloatArray, factor: FloatArray) -> Self:
         """Return the step; arrays are not copied."""
+        if offset.ndim != 1 or factor.ndim > 2 or factor.shape[:1] != offset.shape:
+            raise InputError(f"the arrays of the fitted step {text!r} differ in shape")
         step = super().__new__(cls, text)
         step.offset, step.factor = offset, factor
         return step

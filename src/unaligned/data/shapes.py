@@ -30,6 +30,7 @@ class Mesh(Dataset):
 
     Examples
     --------
+    >>> from unaligned.data.shapes import Mesh
     >>> corners = [[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     >>> Mesh(corners, faces=[[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], name="corner")
     Mesh('corner', 4 vertices, 4 faces)
@@ -111,9 +112,30 @@ class Mesh(Dataset):
 
 
 def torus_angles(n_samples: int, n_angles: int = 3, *, rng: RNGLike = None) -> FloatArray:
-    """Return angles drawn uniformly from [0, 2π], (n_samples, n_angles); `rng=None` is seed 0.
+    """Return angles drawn uniformly from [0, 2π].
 
     Tori of the same angles are coupled point by point (Appendix B.3).
+
+    Parameters
+    ----------
+    n_samples
+        The number of points, N.
+    n_angles
+        2 or 3, the dimension of the torus.
+    rng
+        Seed or generator; None is the seed 0.
+
+    Returns
+    -------
+    ndarray
+        Shape (N, n_angles).
+
+    Examples
+    --------
+    >>> from unaligned.data.shapes import torus2, torus3, torus_angles
+    >>> angles = torus_angles(500)
+    >>> torus2(angles, radius_scale=0.5).shape, torus3(angles).shape
+    ((500, 3), (500, 4))
     """
     n_samples = _check.positive_int("n_samples", n_samples)
     seed = rng if isinstance(rng, np.random.Generator) else _check.root_seed(rng)
@@ -122,10 +144,20 @@ def torus_angles(n_samples: int, n_angles: int = 3, *, rng: RNGLike = None) -> F
 
 
 def torus2(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
-    """Return points of the 2-torus in space, (N, 3); Appendix B [appeq:tori_eqs].
+    """Return points of the 2-torus in space (Appendix B of the paper).
 
-    `radius_scale`, the paper's c, scales the minor radius R₂ = 3: for c → 0 the torus becomes a
-    circle.
+    Parameters
+    ----------
+    angles
+        From `torus_angles`, (N, 2) or more columns.
+    radius_scale
+        The paper's c, a factor of the minor radius R₂ = 3: for c → 0 the torus becomes a
+        circle.
+
+    Returns
+    -------
+    ndarray
+        Shape (N, 3).
     """
     r1, r2 = 10.0, radius_scale * 3.0
     theta1, theta2 = angles.T[:2]
@@ -134,9 +166,20 @@ def torus2(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
 
 
 def torus3(angles: FloatArray, *, radius_scale: float = 1.0) -> FloatArray:
-    """Return points of the 3-torus in four dimensions, (N, 4); Appendix B [appeq:tori_eqs].
+    """Return points of the 3-torus in four dimensions (Appendix B of the paper).
 
-    `radius_scale` scales the smallest radius R₃ = 1: for c → 0 the torus becomes a 2-torus.
+    Parameters
+    ----------
+    angles
+        From `torus_angles`, (N, 3) or more columns.
+    radius_scale
+        The paper's c, a factor of the smallest radius R₃ = 1: for c → 0 the torus becomes a
+        2-torus.
+
+    Returns
+    -------
+    ndarray
+        Shape (N, 4).
     """
     r1, r2, r3 = 10.0, 3.0, radius_scale * 1.0
     theta1, theta2, theta3 = angles.T[:3]

@@ -252,8 +252,8 @@ def drop_missing(values: Values, kind: str, label: str, nan_policy: str) -> tupl
         )
     if bad.size == n_rows:
         raise InputError(
-            f"{label} has NaN or infinite values in every row, so nan_policy='omit' "
-            "leaves no rows. Drop the columns that have no values."
+            f"{label} has NaN or infinite values in every row. Drop the columns that have no "
+            "values, or fill them."
         )
     message = f"dropped {bad.size} of {n_rows} rows with NaN or infinity."
     warn(message, MissingDataWarning, label=label, severity=bad.size / n_rows)

@@ -157,10 +157,11 @@ def explain(
     Examples
     --------
     >>> import numpy as np
+    >>> import unaligned as ua
     >>> draw = np.random.default_rng(0)
     >>> before, after = (draw.normal(size=(400, 3)) for _ in range(2))
     >>> after[:, 2] **= 3
-    >>> found = explain(before, after, by="features", n_repeats=3)
+    >>> found = ua.explain(before, after, by="features", n_repeats=3)
     >>> found.to_frame().change.idxmin()  # without it they are most alike
     '2'
     """

@@ -199,8 +199,8 @@ def dimension(dataset: Dataset, n_rows: int, seed: int) -> Estimate:
 
     :math:`d \log S / d \log \sigma` with :math:`S = \sum_{i \ne j} \exp(-\|x_i - x_j\|^2 /
     2\sigma^2)`, which is :math:`\sum K r^2 / \sigma^2 \sum K` (Coifman, Shkolnisky, Sigworth and
-    Singer, 2008), at the σ where S is 2 N by 300 rows: a scale of few neighbours
-    (docs/explain.md has other choices). Duplicates do not count.
+    Singer, 2008), at the σ where S is 2 N by 300 rows: a scale of few neighbours.
+    Duplicates do not count.
     The error is twice that over ten parts of the rows: a pair counts from both its ends
     (Hoeffding, 1948). O(N² d) time, 8 N² bytes.
     """

@@ -41,21 +41,31 @@ __all__ += ["null_distribution", "pair", "panels", "save", "scales", "spectra"]
 def draw(comparison: Comparison, kind: str = "heatmap", **options: Any) -> Axes:
     """Return a figure of a comparison.
 
+    `Comparison.plot` is this function.
+
     Parameters
     ----------
+    comparison
+        The result of `compare`.
     kind
-        `heatmap`, `embedding`, `spectra`, `pair`, `dendrogram` or `margins`.
+        `"heatmap"`, `"embedding"`, `"spectra"`, `"pair"`, `"dendrogram"` or `"margins"`.
     **options
         `ax`, `figsize`, `title`, and the options of the function of that name, such as `color`
-        and `cmap`. Without `ax` the result is displayed by notebooks.
+        and `cmap`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on; without `ax` notebooks display them.
 
     Examples
     --------
     >>> import numpy as np
     >>> import unaligned as ua
+    >>> from unaligned import figures
     >>> rng = np.random.default_rng(0)
     >>> clouds = {"line": rng.normal(size=(60, 1)), "ball": rng.normal(size=(60, 3))}
-    >>> draw(ua.compare(clouds, n_eigenvalues=20), "heatmap").get_title()
+    >>> figures.draw(ua.compare(clouds, n_eigenvalues=20), "heatmap").get_title()
     'les distances'
     """
     function = KINDS[_check.one_of("kind", kind, KINDS)]

@@ -20,6 +20,20 @@ def explanation(found: Explanation, *, ax: Axes | None = None, n_shown: int = 20
     """Return the largest changes as bars, the largest on top; grey ones do not exceed the noise.
 
     The line at the end of a bar is twice the noise to both sides.
+
+    Parameters
+    ----------
+    found
+        The result of `explain` with `by="features"` or `by="rows"`.
+    ax
+        The axes to draw on; None makes a new figure.
+    n_shown
+        The largest number of bars.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     n = min(_check.positive_int("n_shown", n_shown), len(found.labels))
     change, noise = found.change[:n], found.noise[:n]
@@ -45,6 +59,18 @@ def scales(found: ScaleExplanation, *, ax: Axes | None = None) -> Axes:
     """Return the mean spectra of both datasets with 95 % bands, and where they part.
 
     The legend has the number of separated groups and the dimension of each.
+
+    Parameters
+    ----------
+    found
+        The result of `explain` with `by="scale"`.
+    ax
+        The axes to draw on; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     index = np.arange(1, found.spectra.shape[1] + 1)
     components, dimension = found["components"], found["dimension"]

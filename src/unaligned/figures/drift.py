@@ -21,6 +21,18 @@ def drift_history(history: Sequence[DriftCheck], *, ax: Axes | None = None) -> A
 
     Batches that have drifted are shaded. P-values below 1e-6 are drawn there, so that one does
     not flatten all others.
+
+    Parameters
+    ----------
+    history
+        The checks in order, such as `DriftMonitor.history`.
+    ax
+        The axes to draw on; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     if not history:
         raise InputError("The history is empty. Check a batch first.")

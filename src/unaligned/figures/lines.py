@@ -40,8 +40,21 @@ def spectra(
 
     Parameters
     ----------
+    comparison
+        A comparison by signatures, such as with `les`.
+    ax
+        The axes to draw on; None makes a new figure.
+    figsize
+        Width and height of a new figure in inches.
+    title
+        The title; None gives the default, and an empty text none.
     color, cmap
         What to colour by, as for `embedding`; None gives each dataset its own colour.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     signatures = _signatures(comparison, "spectra")
     shown = one_tag(color, comparison.names, comparison.metadata)
@@ -75,8 +88,21 @@ def pair(
 
     Parameters
     ----------
+    comparison
+        A comparison by signatures, such as with `les`.
     first, second
         A row and a column of the comparison; None takes those of the farthest pair.
+    ax
+        The axes to draw on; None makes a new figure.
+    figsize
+        Width and height of a new figure in inches.
+    title
+        The title; None gives the default, and an empty text none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     signatures = _signatures(comparison, "pair")
     i, j = np.unravel_index(int(comparison.distances.argmax()), comparison.distances.shape)
@@ -105,6 +131,22 @@ def margins(
     """Return the logarithm of the margin factor over the shift of layers (Appendix E).
 
     Above 0, all layers that are this far apart are farther than any corresponding ones.
+
+    Parameters
+    ----------
+    comparison
+        Of the layers of one network with those of another, in the same order.
+    ax
+        The axes to draw on; None makes a new figure.
+    figsize
+        Width and height of a new figure in inches.
+    title
+        The title; None gives the default, and an empty text none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     factors = comparison.match().margins
     shifts = np.arange(1 - len(factors), len(factors))
@@ -119,7 +161,20 @@ def margins(
 
 
 def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
-    """Return a spectrum on a log scale with its error band, γ, the rounding floor and the knee."""
+    """Return a spectrum on a log scale with its error band, γ, the rounding floor and the knee.
+
+    Parameters
+    ----------
+    found
+        The result of `diagnose`.
+    ax
+        The axes to draw on; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+    """
     signature = found.signature
     eigenvalues, spectrum = signature.eigenvalues, signature.spectrum
     index = np.arange(1, eigenvalues.size + 1)
@@ -147,7 +202,20 @@ def diagnosis(found: Diagnosis, *, ax: Axes | None = None) -> Axes:
 
 
 def null_distribution(test: PermutationTest, *, ax: Axes | None = None) -> Axes:
-    """Return the statistic under permutations as a histogram, with the observed value."""
+    """Return the statistic under permutations as a histogram, with the observed value.
+
+    Parameters
+    ----------
+    test
+        The result of `permutation_test`.
+    ax
+        The axes to draw on; None makes a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+    """
     with style():
         axes = new_axes(ax, (5.4, 3.6))
         n_bins = min(50, max(10, test.null.size // 20))
@@ -164,7 +232,22 @@ def null_distribution(test: PermutationTest, *, ax: Axes | None = None) -> Axes:
 def banded_line(
     axes: Axes, x: FloatArray, mean: FloatArray, low: FloatArray, high: FloatArray, **options: Any
 ) -> Line2D:
-    """Draw a line with markers and a band around it, (n,) each; `options` are those of `plot`."""
+    """Draw a line and a band around it.
+
+    Parameters
+    ----------
+    axes
+        The axes to draw on.
+    x, mean, low, high
+        The points of the line and the limits of the band, (n,) each.
+    **options
+        Those of `Axes.plot`.
+
+    Returns
+    -------
+    matplotlib.lines.Line2D
+        The line.
+    """
     with style():
         (line,) = axes.plot(x, mean, **options)
         axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0)

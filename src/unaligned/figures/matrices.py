@@ -35,12 +35,25 @@ def heatmap(
 
     Parameters
     ----------
-    annotate
-        Write the numbers into the cells; None does so for up to 12 datasets.
+    comparison
+        The result of `compare`.
+    ax
+        The axes to draw on; None makes a new figure.
+    figsize
+        Width and height of a new figure in inches.
+    title
+        The title; None gives the default, and an empty text none.
     cmap
         Any colour map of matplotlib.
+    annotate
+        Write the numbers into the cells; None does so for up to 12 datasets.
     order
         `"given"`, or `"tree"`: in the order of the leaves of `linkage`, with the tree above.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
     """
     from scipy.cluster import hierarchy
 
@@ -116,7 +129,26 @@ def dendrogram(
     title: str | None = None,
     method: str = "average",
 ) -> Axes:
-    """Return the tree of hierarchical clustering; `method` as in `linkage`."""
+    """Return the tree of hierarchical clustering.
+
+    Parameters
+    ----------
+    comparison
+        The result of `compare`.
+    ax
+        The axes to draw on; None makes a new figure.
+    figsize
+        Width and height of a new figure in inches.
+    title
+        The title; None gives the default, and an empty text none.
+    method
+        As of `Comparison.linkage`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+    """
     from scipy.cluster import hierarchy
 
     names = list(comparison.names)
@@ -152,20 +184,36 @@ def embedding(
 
     Parameters
     ----------
+    comparison
+        The result of `compare`.
+    ax
+        The axes to draw on; None makes a new figure.
+    figsize
+        Width and height of a new figure in inches.
+    title
+        The title; None gives the default, and an empty text none.
     color
         What to colour by: one value per dataset, text for groups or numbers such as a time, as
         a list or a dict by dataset; or the name of an entry of the datasets' own metadata.
     cmap
         Any colour map of matplotlib.
     method
-        `mds`, `metric-mds` or `diffusion`; see `unaligned.embedding.embed`.
+        `"mds"`, `"metric-mds"` or `"diffusion"`, as of `Comparison.embed`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
+    >>> from unaligned import figures
     >>> rng = np.random.default_rng(0)
     >>> clouds = {f"{d}d": rng.normal(size=(60, d)) for d in (1, 2, 3)}
-    >>> embedding(ua.compare(clouds, n_eigenvalues=20), color=[0, 2, 4]).get_title()
+    >>> found = ua.compare(clouds, n_eigenvalues=20)
+    >>> figures.embedding(found, color=[0, 2, 4]).get_title()
     'map of les distances (mds)'
     """
     from .labels import PointLabels

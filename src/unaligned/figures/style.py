@@ -202,7 +202,33 @@ def panels(
     height: float = 3.4,
     projection: str | None = None,
 ) -> tuple[Figure, list[Any]]:
-    """Return a free-standing figure with `n` panels in at most `columns` columns."""
+    """Return a free-standing figure with panels.
+
+    Parameters
+    ----------
+    n
+        The number of panels.
+    columns
+        The largest number in a row.
+    width, height
+        Of a panel in inches.
+    projection
+        That of the axes, such as `"3d"`; None is a plane.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        In the style of this package.
+    axes : list
+        Of length n.
+
+    Examples
+    --------
+    >>> from unaligned import figures
+    >>> figure, axes = figures.panels(4, columns=2)
+    >>> len(axes), [float(side) for side in figure.get_size_inches()]
+    (4, [8.0, 6.8])
+    """
     from matplotlib.figure import Figure
 
     columns = min(n, columns)
@@ -217,7 +243,16 @@ def panels(
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the format of the path's suffix; the same figure gives the same file."""
+    """Write a figure to a file; the same figure gives the same file.
+
+    Parameters
+    ----------
+    figure
+        Of matplotlib.
+    path
+        Its suffix is the format, such as `.png`, `.svg` or `.pdf`; without one it is PNG. An
+        existing file is replaced.
+    """
     known = [f".{kind}" for kind in figure.canvas.get_supported_filetypes()]
     kind = _check.suffix_of("path", path, [*known, ""])[1:] or "png"
     metadata = {"Date": None} if kind == "svg" else None

@@ -23,7 +23,6 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ import numpy as np
 from .. import _check, figures
 from .._format import jsonable
 from ..comparison import compare
-from ..errors import InputError, InputTypeError, UnalignedError, required
+from ..errors import InputError, InputTypeError, required, restoring
 from ..result import Comparison
 from ..serialization import from_parts, to_parts
 
@@ -121,13 +120,9 @@ def _read(adata: Any, key: str = "les") -> Comparison:
     if not _is_result(adata.uns[key]):
         raise InputError(f"adata.uns[{key!r}] was not written by ua.sc.tl.les.")
     stored = dict(adata.uns[key]["comparison"])
-    try:
+    with restoring(f"adata.uns[{key!r}]"):
         header = json.loads(str(stored.pop("header")))
         return from_parts(header, {name: np.asarray(value) for name, value in stored.items()})
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, UnalignedError):
-            raise
-        raise InputError(f"adata.uns[{key!r}] is not a complete comparison: {error}.") from error
 
 
 def _map(
@@ -305,7 +300,24 @@ def _require_anndata(adata: Any) -> None:
 _compute.__name__ = _read.__name__ = _map.__name__ = "les"
 _heatmap.__name__ = "les_heatmap"
 
-tl = SimpleNamespace(les=_compute)
-pl = SimpleNamespace(les=_map, les_heatmap=_heatmap)
-get = SimpleNamespace(les=_read)
+
+class tl:  # noqa: N801
+    """Tools."""
+
+    les = staticmethod(_compute)
+
+
+class pl:  # noqa: N801
+    """Plots."""
+
+    les = staticmethod(_map)
+    les_heatmap = staticmethod(_heatmap)
+
+
+class get:  # noqa: N801
+    """Results."""
+
+    les = staticmethod(_read)
+
+
 __all__ = ["get", "pl", "tl"]

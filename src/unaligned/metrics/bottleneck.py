@@ -115,7 +115,7 @@ class Bottleneck(Distance):
     distances, a simplex entering at its diameter. Neither root nor square, in the unit of the
     data. Bars that never die are kept: H0 has one per dataset, H1 and H2 none.
 
-    Attributes
+    Parameters
     ----------
     n_landmarks
         Use this many farthest points, which moves the diagram by at most twice their covering
@@ -194,6 +194,11 @@ class BottleneckH0(Bottleneck):
     gives the diagram, in double precision and a fraction of ripser's time
     (`benchmarks/bench_topology.py`). O(N²) time and 16 N² bytes per dataset; up to 10,000 points.
 
+    Parameters
+    ----------
+    n_landmarks
+        As of `Bottleneck`.
+
     Examples
     --------
     >>> import unaligned as ua
@@ -226,8 +231,14 @@ class BottleneckH1(Bottleneck):
     By ripser (Bauer, 2021), on ranks of distances and so in double precision. About 4 s per
     dataset at N=1000, but three minutes and 1.5 GB at N=2000; up to 1,500 points.
 
+    Parameters
+    ----------
+    n_landmarks
+        As of `Bottleneck`.
+
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
     >>> f"{ua.distance(square, 3 * square, 'bottleneck-h1'):.4f}"  # (1, √2) and (3, 3√2)
@@ -252,8 +263,14 @@ class BottleneckH2(Bottleneck):
     By gudhi's edge collapse and ripser (Bauer, 2021), in double precision. About 0.5 s per
     dataset at N=400, where ripser alone takes 10 s, and 4 to 8 s at N=1000; up to 1,500 points.
 
+    Parameters
+    ----------
+    n_landmarks
+        As of `Bottleneck`.
+
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> octahedron = np.vstack([np.eye(3), -np.eye(3)])
     >>> f"{ua.distance(octahedron, np.eye(3), 'bottleneck-h2'):.4f}"  # (√2, 2) and none

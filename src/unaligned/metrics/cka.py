@@ -79,7 +79,7 @@ class CKA(DataDistance):
     [0, 2], around 1 for independent data. Linear: O(N d₁ d₂) time, or O(N² (d₁ + d₂)) if that
     is less. RBF: O(N² (d₁ + d₂)). In tiles of 8 MB.
 
-    Attributes
+    Parameters
     ----------
     kernel
         `"linear"`, or `"rbf"`: exp(-‖x - y‖²/(2h²)).
@@ -91,6 +91,7 @@ class CKA(DataDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(50, 3))
     >>> turned = 2.0 * points[:, ::-1]

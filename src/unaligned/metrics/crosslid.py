@@ -29,7 +29,7 @@ class CrossLID(DataDistance):
     the smallest value to expect; this is a dissimilarity, not a metric. O(N² d) time at worst (a
     tree up to 15 features), 8 N k bytes.
 
-    Attributes
+    Parameters
     ----------
     n_neighbors
         k; None means 100, or one less than the rows of the smallest dataset.
@@ -38,6 +38,7 @@ class CrossLID(DataDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> line, plane = rng.uniform(size=(900, 2)) * [1.0, 0.0], rng.uniform(size=(900, 2))

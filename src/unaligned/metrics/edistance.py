@@ -54,7 +54,7 @@ class EDistance(DataDistance):
     2‖x̄ - ȳ‖² and sees the means only. O(n m d) time per pair after O(n² d) per dataset, in tiles
     of 8 MB.
 
-    Attributes
+    Parameters
     ----------
     exponent
         α in ‖x - y‖^α, above 0 and at most 2. Below 2, d = 0 only for equal distributions.
@@ -64,6 +64,7 @@ class EDistance(DataDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> near, far = np.array([[0.0], [1.0]]), np.array([[10.0], [11.0]])
     >>> ua.distance(near, far, "edistance")  # 2 · 10 - 0.5 - 0.5

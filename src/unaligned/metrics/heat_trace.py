@@ -42,6 +42,21 @@ class IMDDiffusion(SpectralDistance):
     place of heat-kernel eigenvalues, without 1/n and the factor 10⁶. The supremum is taken over
     256 times from 0.1 to 10. It uses the signatures of `les` and ignores γ. O(K) per pair and
     time.
+
+    Parameters
+    ----------
+    settings
+        Its fields are options of the distance: see `SignatureSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> line, ball = rng.normal(size=(200, 1)), rng.normal(size=(300, 3))
+    >>> more = rng.normal(size=(200, 1))
+    >>> ua.distance(line, ball, "imd-diffusion") > ua.distance(line, more, "imd-diffusion")
+    True
     """
 
     name = "imd-diffusion"
@@ -114,7 +129,7 @@ class IMD(TraceDistance):
 
     Neighbours (N² d at worst), then m p nnz operations per dataset; 256 per pair.
 
-    Attributes
+    Parameters
     ----------
     method
         `"slq"`, `"exact"` (all eigenvalues, O(N³)), or `"auto"` (exact up to 2000 nodes).
@@ -125,6 +140,7 @@ class IMD(TraceDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> line, ball = rng.normal(size=(300, 1)), rng.normal(size=(300, 3))
@@ -179,7 +195,7 @@ class NetLSD(TraceDistance):
     Points are compared by the nearest-neighbour graph of `imd`. All eigenvalues, O(N³), up to
     2000 nodes; above, m p nnz operations; 250 per pair.
 
-    Attributes
+    Parameters
     ----------
     kernel
         `"heat"` or `"wave"`.
@@ -194,6 +210,7 @@ class NetLSD(TraceDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> path = np.diag(np.ones(5), 1) + np.diag(np.ones(5), -1)
     >>> star = np.zeros((6, 6))

@@ -12,7 +12,9 @@ from .base import SpectralDistance
 
 @dataclass(frozen=True)
 class LES(SpectralDistance):
-    r"""The log-Euclidean signature distance, the root of Eq. 11 [eq:lesdist].
+    r"""The log-Euclidean signature distance.
+
+    The root of Eq. 11 of the paper,
 
     .. math:: d^2 = \sum_{i=1}^K
               (\log(\lambda^{(1)}_i + \gamma) - \log(\lambda^{(2)}_i + \gamma))^2
@@ -21,10 +23,22 @@ class LES(SpectralDistance):
     alignment (Proposition 1). Not a metric: isospectral datasets have distance 0. The root is
     that of the authors' code. O(K) per pair.
 
-    Attributes
+    Parameters
     ----------
+    settings
+        Its fields are options of the distance: see `SignatureSettings`.
     squared
         Return the square, which is Eq. 11 as printed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> rng = np.random.default_rng(0)
+    >>> line, ball = rng.normal(size=(200, 1)), rng.normal(size=(300, 3))
+    >>> d = ua.distance(line, ball, "les", n_eigenvalues=50)
+    >>> abs(ua.distance(line, ball, "les", n_eigenvalues=50, squared=True) - d**2) < 1e-9
+    True
     """
 
     name = "les"

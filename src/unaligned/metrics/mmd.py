@@ -65,7 +65,7 @@ class MMD(DataDistance):
     their Eq. 3: the square, without the terms i = j, which can be negative. O((n + m)² d) time,
     in tiles of 8 MB.
 
-    Attributes
+    Parameters
     ----------
     bandwidth
         `"median"`, or h itself. (With `les` a number is σ², which is 2h².)
@@ -74,6 +74,7 @@ class MMD(DataDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> near, far = np.array([[0.0], [0.0]]), np.array([[1.0], [1.0]])
     >>> round(ua.distance(near, far, "mmd", bandwidth=1.0) ** 2, 6)  # 2 - 2 exp(-1/2)

@@ -30,7 +30,7 @@ class MTD(Distance):
     dataset is part of its larger one, so d(A, A) = 0 exactly. Invariant to moving both clouds
     together. Not a metric. About 0.15 s per round and direction at any N.
 
-    Attributes
+    Parameters
     ----------
     batch_size
         Points of P per round, or all.
@@ -41,6 +41,7 @@ class MTD(Distance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> circle = np.exp(2j * np.pi * np.arange(20) / 20).view(float).reshape(20, 2)
     >>> half = circle[:10]

@@ -114,10 +114,11 @@ def available() -> pd.DataFrame:
 
     Examples
     --------
-    >>> bool(available().loc["les", "same features"])
+    >>> import unaligned as ua
+    >>> bool(ua.available().loc["les", "same features"])
     False
     """
-    required("pandas", "pandas", "The table of available()")
+    required("pandas", "pandas", "available(), unlike `unaligned distances`,")
     import pandas as pd
 
     return pd.DataFrame.from_dict(descriptions(), orient="index")

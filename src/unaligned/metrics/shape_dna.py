@@ -43,14 +43,17 @@ class ShapeDNA(SpectralDistance):
     diffusion variant uses the signatures of `les` and ignores γ. One spectrum per dataset, 50
     operations per pair.
 
-    Attributes
+    Parameters
     ----------
+    settings
+        Its fields are options of the distance: see `SignatureSettings`.
     laplacian
         `"diffusion"` (from W, any data) or `"robust"` (extra `topology`), which ignores all
         options of the kernel and the solver but `n_eigenvalues`.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> rng = np.random.default_rng(0)
     >>> line, ball = rng.normal(size=(300, 1)), rng.normal(size=(300, 3))

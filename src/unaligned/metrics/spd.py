@@ -79,6 +79,21 @@ class Euclidean(AlignedDistance):
     r"""The Euclidean distance of aligned operators, :math:`\|W_1 - W_2\|_F` (Appendix B.3).
 
     Not squared (Arsigny et al., 2006). O(N² d) per dataset, O(N²) per pair.
+
+    Parameters
+    ----------
+    gamma
+        γ on the diagonal; None means 1e-8, and 0 for kind `spd`.
+    kernel
+        Its fields are options of the distance: see `KernelSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> W1, W2 = (ua.Dataset(np.diag(values), kind="spd") for values in ([1.0, 0.5], [0.25, 0.5]))
+    >>> round(ua.distance(W1, W2, "euclidean"), 6)  # 1 - 1/4
+    0.75
     """
 
     name = "euclidean"
@@ -93,12 +108,29 @@ class Euclidean(AlignedDistance):
 
 @dataclass(frozen=True)
 class LogEuclidean(AlignedDistance):
-    r"""The log-Euclidean distance of aligned operators, the root of Eq. 5 [eq:lem].
+    r"""The log-Euclidean distance of aligned operators.
+
+    The root of Eq. 5 of the paper,
 
     .. math:: d = \|\log W_1 - \log W_2\|_F
 
     (Arsigny et al., 2006); not squared. `les` is a lower bound under any alignment. One
     decomposition, O(N³), per dataset, and O(N²) per pair.
+
+    Parameters
+    ----------
+    gamma
+        γ on the diagonal; None means 1e-8, and 0 for kind `spd`.
+    kernel
+        Its fields are options of the distance: see `KernelSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> W1, W2 = (ua.Dataset(np.diag(values), kind="spd") for values in ([1.0, 0.5], [0.25, 0.5]))
+    >>> round(ua.distance(W1, W2, "log-euclidean"), 6)  # log 4
+    1.386294
     """
 
     name = "log-euclidean"
@@ -126,10 +158,25 @@ class AffineInvariant(AlignedDistance):
     :math:`\|\log(W_1^{-1} W_2)\|_F`, which as the norm of a non-symmetric matrix is another
     number. μ itself is accurate to four digits for operators of condition 10⁸, so η =
     (μ - 1) / (μ + 1) is computed, the eigenvalues of (W₂ - W₁, W₂ + W₁), and
-    log μ = 2 artanh η. If some |η| is within 1e-8 of 1, μ is p / q with p and q the eigenvalues
+    log μ = 2 artanh η. If some \|η\| is within 1e-8 of 1, μ is p / q with p and q the eigenvalues
     of (W₂, W₁ + W₂) and (W₁, W₁ + W₂), which are accurate at both ends. Operators are divided by
     their mean diagonal first, so that μ is around 1 in any unit. One eigenvalue problem per
-    pair, O(N³); five if some |η| is close to 1.
+    pair, O(N³); five if some \|η\| is close to 1.
+
+    Parameters
+    ----------
+    gamma
+        γ on the diagonal; None means 1e-8, and 0 for kind `spd`.
+    kernel
+        Its fields are options of the distance: see `KernelSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> W1, W2 = (ua.Dataset(np.diag(values), kind="spd") for values in ([1.0, 0.5], [0.25, 0.5]))
+    >>> round(ua.distance(W1, W2, "affine-invariant"), 6)  # log 4
+    1.386294
     """
 
     name = "affine-invariant"
@@ -199,10 +246,22 @@ class SpectralGW(AlignedDistance):
     so all times share one product: O(N³) per pair and O(N²) per time. The other norms take O(N³)
     at the times that the Frobenius norm does not exclude.
 
-    Attributes
+    Parameters
     ----------
+    gamma
+        γ on the diagonal; None means 1e-8, and 0 for kind `spd`.
+    kernel
+        Its fields are options of the distance: see `KernelSettings`.
     norm
         `"frobenius"`, `"nuclear"` (bounded from below by heat traces) or `"spectral"`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> W1, W2 = (ua.Dataset(np.diag(values), kind="spd") for values in ([1.0, 0.5], [0.25, 0.5]))
+    >>> round(ua.distance(W1, W2, "spectral-gw"), 6)  # (1 - 1/4ᵗ) exp(-t - 1/t) at its largest
+    0.106108
     """
 
     name = "spectral-gw"

@@ -163,7 +163,7 @@ class Wasserstein(TransportDistance):
     About O(N³) time at worst and 50 N² bytes, 65 N² with outliers; sliced O(N log N) per
     direction and 200 MB.
 
-    Attributes
+    Parameters
     ----------
     method
         `"auto"`, `"exact"`, `"sinkhorn"` or `"sliced"`.
@@ -174,6 +174,7 @@ class Wasserstein(TransportDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(100, 3))
     >>> round(ua.distance(points, points + [3.0, 0.0, 4.0], "wasserstein"), 6)
@@ -275,6 +276,7 @@ class Frechet(DataDistance):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import unaligned as ua
     >>> points = np.random.default_rng(0).normal(size=(100, 3))
     >>> round(ua.distance(points, points + [3.0, 0.0, 4.0], "frechet"), 6)

@@ -165,27 +165,31 @@ KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Gaussian,
 
 @dataclass(frozen=True)
 class KernelSettings:
-    """How points become an affinity.
+    """How points become an affinity: options of `unaligned.signature`.
 
-    Attributes
+    Parameters
     ----------
     bandwidth
-        `"median"` or `"mean"` of the squared distances, or a number, which is σ² itself.
+        The scale σ²: `"median"` or `"mean"` of all squared distances, times `bandwidth_factor`; or
+        a number, which is σ² itself.
     bandwidth_factor
-        σ² = bandwidth_factor · median(d²); the paper takes 2.
+        σ² = bandwidth_factor · median(d²), positive; the paper takes 2.
     metric
-        `"euclidean"`, any metric of scikit-learn's `pairwise_distances`, or a callable.
+        The distance d between rows: `"euclidean"`, any metric of scikit-learn's
+        `pairwise_distances`, such as `"cosine"` or `"cityblock"`, or a callable of two rows. With
+        other metrics than Euclidean ones the affinity may be indefinite, and its eigenvalues then
+        have no bound.
     n_neighbors
-        Keep only the affinities to the nearest neighbours, a point itself included; None
-        keeps all.
+        Keep only the affinities to this many nearest neighbours, at least 2 and a point itself
+        included; None keeps all.
     memory_limit
         Bytes that the matrix of a dense affinity may take; above, it is computed in tiles.
         None is a quarter of the available memory.
     robust
-        Drop gross outliers first (see `outliers.outlying_rows`); points and the Euclidean
-        metric only.
+        Drop gross outliers first, rows far from almost all others; points and the Euclidean
+        metric only. `stats["rows_set_aside"]` of a signature lists them.
     kernel
-        `"gaussian"`, exp(-d²/σ²), or `"laplacian"`, exp(-d/σ).
+        `"gaussian"`, exp(-d²/σ²), or `"laplacian"`, exp(-d/σ), whose spectrum decays slowly.
     """
 
     bandwidth: str | float = defaults.BANDWIDTH_RULES[0]

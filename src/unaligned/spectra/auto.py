@@ -66,9 +66,9 @@ class Auto(EigenSolver):
     Examples
     --------
     >>> import numpy as np
-    >>> from unaligned.operators.base import MatrixOperator
-    >>> operator = MatrixOperator(np.diag([0.5, 1.0, 0.25]))
-    >>> Auto().solve(operator, 2, Accuracy(), np.random.default_rng(0)).stats["chosen"]
+    >>> import unaligned as ua
+    >>> points = np.random.default_rng(0).normal(size=(300, 3))
+    >>> ua.signature(points, n_eigenvalues=20, solver="auto").stats["chosen"]
     'exact'
     """
 

@@ -14,6 +14,8 @@ from .. import defaults
 from .._check import FloatArray
 from ..operators.base import PSDOperator
 
+BOUND_KINDS = ("exact", "certified", "probabilistic", "statistical", "expectation", "none")
+
 
 @dataclass(frozen=True)
 class Accuracy:
@@ -63,6 +65,8 @@ class Spectrum:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from unaligned.spectra.base import Spectrum
     >>> values = np.array([1.0, 0.5])
     >>> spectrum = Spectrum(values, values, values, 0.1, "certified", "landmarks")
     >>> spectrum.log_error(0.0).round(4)  # the slack may fall on either

@@ -57,7 +57,7 @@ def sketch_bounds(
 def log_euclidean_bounds(W1: npt.ArrayLike, W2: npt.ArrayLike) -> tuple[float, float]:
     r"""Bound the log-Euclidean distance of two SPD matrices by their eigenvalues.
 
-    Proposition 1 (``prop:lelb``), roots taken:
+    Proposition 1 of the paper, roots taken:
 
     .. math:: \sum_i (\log\lambda^{(1)}_i - \log\lambda^{(2)}_i)^2 \le
               \|\log W_1 - \log W_2\|_F^2 \le
@@ -78,7 +78,9 @@ def log_euclidean_bounds(W1: npt.ArrayLike, W2: npt.ArrayLike) -> tuple[float, f
 
     Examples
     --------
-    >>> lower, upper = log_euclidean_bounds(np.diag([1.0, 2.0]), np.diag([2.0, 1.0]))
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> lower, upper = ua.log_euclidean_bounds(np.diag([1.0, 2.0]), np.diag([2.0, 1.0]))
     >>> lower, round(upper, 6)
     (0.0, 0.980258)
     """
@@ -132,10 +134,12 @@ def log_hilbert_schmidt(
 
     Examples
     --------
-    >>> log_hilbert_schmidt([1.0, 0.5], [0.5, 1.0], 1e-8, 1e-8)
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> ua.log_hilbert_schmidt([1.0, 0.5], [0.5, 1.0], 1e-8, 1e-8)
     0.0
     >>> W1, W2 = np.diag([1.0, 0.5]), np.diag([0.5, 1.0])
-    >>> round(log_hilbert_schmidt(W1, W2, 1e-8, 1e-8, aligned=True), 6)
+    >>> round(ua.log_hilbert_schmidt(W1, W2, 1e-8, 1e-8, aligned=True), 6)
     0.980258
     """
     gamma = _check.real_number("gamma", gamma, minimum=0.0, strict=True)

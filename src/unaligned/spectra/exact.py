@@ -26,7 +26,10 @@ class Exact(EigenSolver):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from unaligned.operators.base import MatrixOperator
+    >>> from unaligned.spectra.base import Accuracy
+    >>> from unaligned.spectra.exact import Exact
     >>> operator = MatrixOperator(np.diag([0.5, 1.0, 0.25]))
     >>> Exact().solve(operator, 2, Accuracy(), np.random.default_rng(0)).eigenvalues
     array([1. , 0.5])

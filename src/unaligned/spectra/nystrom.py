@@ -19,13 +19,13 @@ MU = 2.2e-16  # μ of Algorithm 1, relative to the norm of the sketch
 
 @dataclass(frozen=True)
 class Nystrom(EigenSolver):
-    """Fixed-rank Nyström sketch, Algorithm 1 [alg:evalest] (Tropp et al., 2017).
+    """Fixed-rank Nyström sketch, Algorithm 1 of the paper (Tropp et al., 2017).
 
     Always an underestimate: small where the spectrum decays fast, 2 to 6 in the 2-norm of
     log(λ + γ) where it decays slowly (digits, Gaussian noise). O(M N² + M² N) time, 8 N M bytes
     on top of the operator.
 
-    Attributes
+    Parameters
     ----------
     sketch_size
         M, the number of random vectors; None means min(2K, N).
@@ -36,11 +36,13 @@ class Nystrom(EigenSolver):
 
     Examples
     --------
-    >>> from unaligned.operators.base import MatrixOperator
-    >>> operator = MatrixOperator(np.diag(0.1 ** np.arange(10.0)))
-    >>> spectrum = Nystrom().solve(operator, 3, Accuracy(), np.random.default_rng(0))
-    >>> bool(abs(spectrum.eigenvalues - [1, 0.1, 0.01]).max() < 1e-3)
-    True
+    >>> import numpy as np
+    >>> import unaligned as ua
+    >>> from unaligned.spectra.nystrom import Nystrom
+    >>> points = np.random.default_rng(0).normal(size=(200, 2))
+    >>> solver = Nystrom(sketch_size=60, bound="expectation")
+    >>> ua.signature(points, n_eigenvalues=20, solver=solver).bound_kind
+    'expectation'
     """
 
     name: ClassVar[str] = "nystrom"

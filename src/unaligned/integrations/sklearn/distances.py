@@ -50,8 +50,10 @@ class DistanceTransformer(DatasetTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import unaligned as ua
     >>> clouds = np.random.default_rng(0).normal(size=(4, 50, 3))
-    >>> matrix = DistanceTransformer("mmd").fit_transform(clouds)
+    >>> matrix = ua.sklearn.DistanceTransformer("mmd").fit_transform(clouds)
     >>> matrix.shape, bool((matrix == matrix.T).all())
     ((4, 4), True)
     """
@@ -230,8 +232,10 @@ class KernelFromDistance(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
+    >>> from unaligned.sklearn import DistanceTransformer, KernelFromDistance
     >>> rng = np.random.default_rng(0)
     >>> balls = [rng.normal(size=(60, d)) for d in (2, 5) * 6]
     >>> svc = SVC(kernel="precomputed")

@@ -71,8 +71,10 @@ class SignatureTransformer(ClassNamePrefixFeaturesOutMixin, DatasetTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import unaligned as ua
     >>> clouds = np.random.default_rng(0).normal(size=(4, 50, 3))
-    >>> SignatureTransformer(n_eigenvalues=10).fit_transform(clouds).shape
+    >>> ua.sklearn.SignatureTransformer(n_eigenvalues=10).fit_transform(clouds).shape
     (4, 10)
     """
 

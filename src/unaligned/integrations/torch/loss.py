@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -50,6 +51,7 @@ class LESLoss(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> import unaligned as ua
     >>> ring = torch.randn(256, 2, dtype=torch.float64)
     >>> ring = ring / ring.norm(dim=1, keepdim=True)
@@ -115,6 +117,9 @@ class LESLoss(nn.Module):
                 )
         self.n_eigenvalues, self.block_size = found.n_eigenvalues, found.n_samples
         return own
+
+    if TYPE_CHECKING:  # torch declares Any
+        __call__: Callable[..., Tensor]
 
     def forward(self, points: Tensor, other: Tensor | None = None) -> Tensor:
         """Return the loss of points against another batch or the reference.

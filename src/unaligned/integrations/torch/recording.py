@@ -90,6 +90,8 @@ def activations(
 
     Examples
     --------
+    >>> import torch
+    >>> from torch import nn
     >>> import unaligned as ua
     >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     >>> batches = [torch.randn(50, 8), torch.randn(50, 8)]

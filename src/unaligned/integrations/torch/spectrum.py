@@ -64,8 +64,10 @@ def signature(
 
     Examples
     --------
+    >>> import torch
+    >>> import unaligned as ua
     >>> points = torch.randn(8, 50, 3, dtype=torch.float64, requires_grad=True)
-    >>> values = signature(points, n_eigenvalues=10)
+    >>> values = ua.torch.signature(points, n_eigenvalues=10)
     >>> values.shape, bool(torch.autograd.grad(values.sum(), points)[0].isfinite().all())
     (torch.Size([8, 10]), True)
     """

@@ -71,7 +71,10 @@ class Krylov(EigenSolver):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from unaligned.operators.base import MatrixOperator
+    >>> from unaligned.spectra.base import Accuracy
+    >>> from unaligned.spectra.krylov import Krylov
     >>> operator = MatrixOperator(np.diag(0.5 ** np.arange(300)))
     >>> spectrum = Krylov().solve(operator, 3, Accuracy(), np.random.default_rng(0))
     >>> spectrum.eigenvalues.round(6)

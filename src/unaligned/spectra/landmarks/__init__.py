@@ -28,7 +28,7 @@ class Landmarks(EigenSolver):
     r"""Eigenvalues in linear time, from a low-rank factor of the affinity.
 
     Landmarks are added by randomly pivoted Cholesky, :math:`K \approx F^T F`; the row sums
-    of Eqs. 2-4 [eq:dmnorm, eq:dmkern, eq:dm_spd] come from sums of features, and
+    of Eqs. 2-4 of the paper come from sums of features, and
 
     .. math:: \lambda_i(W) \approx \lambda_i(F \,\mathrm{diag}(s^2)\, F^T),
               \qquad a \hat\lambda_i \le \lambda_i \le b \hat\lambda_i + e_i,
@@ -49,8 +49,12 @@ class Landmarks(EigenSolver):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from unaligned.operators.affinity import KernelAffinity
+    >>> from unaligned.operators.diffusion import DiffusionOperator
     >>> from unaligned.operators.kernel import Gaussian
+    >>> from unaligned.spectra.base import Accuracy
+    >>> from unaligned.spectra.landmarks import Landmarks
     >>> angle = np.linspace(0.0, 2 * np.pi, 400, endpoint=False)
     >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     >>> operator = DiffusionOperator(KernelAffinity(circle, Gaussian(4.0)))

@@ -71,7 +71,12 @@ class Sampled(EigenSolver):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from unaligned.operators.affinity import KernelAffinity
+    >>> from unaligned.operators.diffusion import DiffusionOperator
     >>> from unaligned.operators.kernel import Gaussian
+    >>> from unaligned.spectra.base import Accuracy
+    >>> from unaligned.spectra.sampled import Sampled
     >>> points = np.random.default_rng(0).normal(size=(1000, 10))
     >>> operator = DiffusionOperator(KernelAffinity(points, Gaussian(40.0)))
     >>> solver = Sampled(max_landmarks=300)
