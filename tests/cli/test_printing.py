@@ -1,5 +1,6 @@
 """Messages of the library name options as the shell does."""
 
+import json
 import os
 import re
 import shutil
@@ -127,6 +128,15 @@ def test_control_characters_do_not_reach_the_terminal(capsys):
     shown = "".join(capsys.readouterr())
     assert shown.count("�[31mevil�1m��") == 4
     assert shown.isprintable() or set(filterfalse(str.isprintable, shown)) == {"\n"}
+
+
+def test_control_characters_are_escaped_in_json(capsys):
+    value = {"\x1b[31mevil\x9b1m\x7f\r": "é\x85"}
+    printing.print_json(value)
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == value
+    assert shown.removesuffix("\n").isprintable()
+    assert "é" in shown
 
 
 def test_escape_sequences_of_labels_and_file_names_are_replaced(files):

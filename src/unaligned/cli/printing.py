@@ -94,8 +94,9 @@ def print_problem(kind: str, message: object) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, NaN and infinity as null."""
-    typer.echo(json.dumps(jsonable(value), ensure_ascii=False))
+    """Print a value as one line of JSON, NaN and infinity as null, control characters escaped."""
+    text = json.dumps(jsonable(value), ensure_ascii=False)  # which escapes those of ASCII only
+    typer.echo(re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def stdout() -> Console:
