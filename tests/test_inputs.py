@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import unaligned as ua
 from unaligned.errors import (
     DataWarning,
+    DegenerateDataError,
     InputError,
     InputTypeError,
     NotApplicableError,
@@ -118,6 +119,11 @@ def test_material_size_bias_warns_once_at_the_users_line(small, large, k, biased
         ua.distance(*data.values(), **options)
     ua.compare(data, subsample="common", **options)
     ua.compare(data, distance=lambda a, b: 0.0)
+
+
+def test_one_row_is_an_error_without_a_warning_about_sizes():
+    with pytest.raises(DegenerateDataError, match=r"'0' has one row; .* Leave it out"):
+        ua.compare([A[:1], B])  # warnings are errors
 
 
 MIXED = np.random.default_rng(0).normal(size=(3, 200, 3)) * [1.0, 900.0, 4.0]
@@ -582,10 +588,10 @@ def test_networkx_graphs_are_taken_as_they_are():
 
 def test_sizes_far_apart_are_said_in_whole_numbers():
     items = [
-        ua.Dataset(np.zeros((1, 2)), name="one"),
-        ua.Dataset(A[:1].repeat(300, 0), name="many"),
+        ua.Dataset(np.zeros((2, 2)), name="two"),
+        ua.Dataset(A[:1].repeat(600, 0), name="many"),
     ]
     with pytest.warns(
-        SampleSizeWarning, match=r"300-fold at K=1: 'one' has 1 row, 'many' has 300"
+        SampleSizeWarning, match=r"300-fold at K=1: 'two' has 2 rows, 'many' has 600"
     ):
         warn_about_sizes(LES.from_options({"n_eigenvalues": 1}), items)

@@ -281,8 +281,8 @@ def warn_about_sizes(
     if not isinstance(method, SpectralDistance) or "spd" in kinds:  # its rows are no samples
         return
     k = method.settings.n_eigenvalues or 0
-    if not is_size_biased(small.n_samples, large.n_samples, k):
-        return
+    if small.n_samples < 2 or not is_size_biased(small.n_samples, large.n_samples, k):
+        return  # one row is an error, raised when the dataset is described
     if remedy is None:
         remedy = "Pass subsample='common' to compare at one size."
         if any(isinstance(item, Signature) for item in items):
