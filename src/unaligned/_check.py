@@ -93,7 +93,8 @@ def file_path(name: str, value: object) -> Path:
     """Return `value` as a path; None, numbers, bytes and the empty string raise."""
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text:
-        raise InputTypeError(f"{name}={value!r} must be a path: a string or a pathlib.Path.")
+        found = shape_of(value) if hasattr(value, "shape") else repr(value)
+        raise InputTypeError(f"{name}={found} must be a path: a string or a pathlib.Path.")
     return Path(text)
 
 
@@ -212,6 +213,11 @@ def is_anndata(data: object) -> bool:
         base.__name__ == "AnnData" and base.__module__.partition(".")[0] == "anndata"
         for base in type(data).__mro__
     )
+
+
+def is_frame(data: object) -> bool:
+    """Return whether this is a DataFrame of pandas."""
+    return type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pandas.")
 
 
 def reject_anndata(data: Any, label: str) -> None:

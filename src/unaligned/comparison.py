@@ -242,7 +242,7 @@ def compare(
     ----------
     datasets
         A dict of name -> data, or a list; each anything that `distance` takes. With `group_by`,
-        an AnnData object or a file.
+        a file, a pandas DataFrame or an AnnData object.
     references
         A second collection, or one dataset; the result is then rectangular, datasets ×
         references.
@@ -279,9 +279,9 @@ def compare(
         Options of the distance: the parameters of its class, such as `squared` of `LES`; for
         distances of spectra also those of `SignatureSettings` and `KernelSettings`, such as
         `n_eigenvalues`, `gamma` and `metric`. `kind`, `preprocess` and `nan_policy` as for
-        `Dataset`, for all datasets; for AnnData `group_by` (also `groupby`), a column of `obs`
-        whose values are the datasets, and `use_rep` (also `obsm_key`), `layer`, `var_names`,
-        `mask_obs` as in `load`.
+        `Dataset`, for all datasets; `group_by` (also `groupby`), a column of a table, or of the
+        `obs` of AnnData, whose values are the datasets; of AnnData also `use_rep` (also
+        `obsm_key`), `layer`, `var_names` and `mask_obs` as in `load`.
 
     Returns
     -------

@@ -8,7 +8,7 @@ from statistics import median_high
 from typing import Any, TypeAlias
 
 from . import _check
-from ._check import is_anndata, is_path, reject_anndata, with_our_names
+from ._check import is_anndata, is_frame, is_path, reject_anndata, with_our_names
 from .data.dataset import Dataset
 from .data.facts import Facts
 from .data.preprocess import parse_steps, unfitted
@@ -77,7 +77,7 @@ def _named_items(
 ) -> list[tuple[Any, Any]]:
     """Return pairs of name and data; items of a list without a name are numbered.
 
-    With `group_by`, files and AnnData are split into their groups.
+    With `group_by`, files, AnnData and DataFrames are split into their groups.
     """
     group_by = data_options.get("group_by")
     if not is_anndata(data):
@@ -90,8 +90,13 @@ def _named_items(
             f"{argument} is one AnnData object, {data.n_obs} × {data.n_vars}. Give group_by, a "
             f"column of obs whose values are the datasets ({columns}), or a list of AnnData."
         )
-    if group_by is not None and (is_anndata(data) or is_path(data)):
+    if group_by is not None and _has_groups(data):
         return list(_groups(data, data_options).items())
+    if is_from(data, "pandas") and hasattr(data, "groups"):
+        raise InputTypeError(
+            f"{argument} is a {type(data).__name__} of pandas. Pass the DataFrame itself with "
+            "group_by=column."
+        )
     if is_from(data, "torch") and not hasattr(data, "shape"):
         # A DataLoader is iterable, but its batches are no datasets.
         raise InputTypeError(f"{argument} is a {type(data).__name__} of torch. {TORCH_REMEDY}")
@@ -101,7 +106,7 @@ def _named_items(
         raise InputTypeError(
             f"{argument} must be a dict of name -> data or a list of datasets, not "
             f"{_check.shape_of(data)}. For two datasets write [a, b], for those of a file "
-            "load_all(path), for groups of its rows group_by=column."
+            "load_all(path), for groups of rows of a file or DataFrame group_by=column."
         )
     else:
         given = list(data)
@@ -125,16 +130,21 @@ def is_one(data: Any) -> bool:
     return isinstance(data, own) or hasattr(data, "shape") or is_from(data, "networkx", "polars")
 
 
+def _has_groups(data: DataLike) -> bool:
+    """Return whether `group_by` can name a column."""
+    return is_path(data) or is_anndata(data) or is_frame(data)
+
+
 def _groups(data: DataLike, data_options: Mapping[str, Any]) -> dict[str, Dataset]:
-    """Return the groups of the rows of a file or AnnData, by label."""
-    if not (is_anndata(data) or is_path(data)):
+    """Return the groups of the rows of a file, AnnData or DataFrame, by label."""
+    if not _has_groups(data):
         raise InputError(
-            f"group_by={data_options['group_by']!r} needs AnnData or a file, not "
-            f"{_check.shape_of(data)}. Pass a dict of name -> rows."
+            f"group_by={data_options['group_by']!r} needs a file, a DataFrame of pandas or "
+            f"AnnData, not {_check.shape_of(data)}. Pass a dict of name -> rows."
         )
     given = {name: value for name, value in data_options.items() if value is not None}
     found = load_all(data, **given)
-    own = "" if is_anndata(data) else f"{name_of(data)}:"
+    own = f"{name_of(data)}:" if is_path(data) else ""
     return {name.removeprefix(own): dataset for name, dataset in found.items()}
 
 

@@ -240,7 +240,7 @@ class TestErrors:
         for data in (X, ua.Dataset(X), ua.signature(X, n_eigenvalues=5)):
             with pytest.raises(InputError, match="use_rep needs AnnData or its file"):
                 ua.compare([data], use_rep="X_pca")
-        with pytest.raises(InputError, match="group_by='day' needs AnnData or a file"):
+        with pytest.raises(InputError, match="group_by='day' needs a file, a DataFrame"):
             ua.compare([X], group_by="day")
         with pytest.raises(OptionError, match="has no option 'obsm'"):
             ua.compare(cells(), group_by="day", obsm="X_pca")

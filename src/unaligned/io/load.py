@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _check
-from .._check import is_anndata, with_our_names
+from .._check import is_anndata, is_frame, with_our_names
 from ..data.dataset import Dataset
 from ..data.facts import Names, chosen_names, column_names
 from ..data.values import to_values
@@ -103,13 +103,14 @@ def load_all(
     kind: str = "points",
     **options: Any,
 ) -> dict[str, Dataset]:
-    r"""Return every dataset in a file, a folder or an AnnData, or one for each group of rows.
+    r"""Return every dataset in a file, a folder or a table, or one for each group of rows.
 
     Parameters
     ----------
     path
         A file: each two-dimensional array of numbers in it, or the part named after a colon. A
         folder: each file in it (and each folder of images). An AnnData object: one matrix of it.
+        A pandas DataFrame: its columns of numbers, mostly with `group_by`.
     group_by
         A column of a table, of `obs` in a `.h5ad`, or a label array beside the values: one
         dataset for each of its values, stored in the `metadata`. The column itself is not part
@@ -136,7 +137,7 @@ def load_all(
     if group_by is not None:
         options = {**options, "group_by": group_by}
     settings, rest = _split("load_all()", options)
-    found = [None] if is_anndata(path) else places(locate(path))
+    found = [None] if is_anndata(path) or is_frame(path) else places(locate(path))
     stems = ["" if place is None else stem(place.path) for place in found]
     named: dict[str, Dataset] = {}
     for place, short in zip(found, stems, strict=True):
@@ -163,12 +164,19 @@ def _split(owner: str, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, 
 def _opened(
     data: Any, place: Place | None, settings: ReadOptions
 ) -> Iterator[tuple[Request, Contents]]:
-    """Open a file, or an AnnData object where `place` is None; errors inside name the file."""
+    """Open a file, or an object where `place` is None; errors inside name the file."""
     if place is None:
+        name = type(data).__name__
+        request = Request(Path(name), settings, 0)
         try:
-            yield Request(Path("AnnData"), settings, 0), object_contents(data)
+            if is_frame(data):
+                from .tables import frame_contents  # here, as it is for tables only
+
+                yield request, frame_contents(data, request)
+            else:
+                yield request, object_contents(data)
         except FileError as error:
-            raise InputError(f"AnnData: {error}") from None
+            raise InputError(f"{name}: {error}") from None
         return
     request = Request(place.path, settings, disk_size(place.path))
     kind = format_of(place.path)
@@ -270,7 +278,7 @@ def _datasets(
                 if mask is not None and not mask.any():
                     continue  # a group without any row that `mask_obs` keeps
                 own = values if mask is None else choose_rows(values, mask)
-                name = joined(file_name, part, label) or key
+                name = joined(file_name, part, label) or key or "table"
                 metadata = _metadata(place, key, {**tags, **known})
                 yield Dataset(own, name=name, feature_names=names, metadata=metadata, **rest)
 

@@ -229,7 +229,7 @@ def read_csv(request: Request) -> Contents:
     n_columns = len(first.rows[0]) if names is None else len(names)
     body = data[start:]
     _require_equal_lengths(body, first.separator, n_columns, data.count(b"\n", 0, start))
-    return _frame_contents(_parse(body, first, names, n_columns), request)
+    return frame_contents(_parse(body, first, names, n_columns), request)
 
 
 class _FirstRows(NamedTuple):
@@ -340,7 +340,7 @@ def _parse(body: bytes, first: _FirstRows, names: list[str] | None, n_columns: i
     return frame.set_axis(pd.Index(titles), axis=1)
 
 
-def _frame_contents(frame: pd.DataFrame, request: Request) -> Contents:
+def frame_contents(frame: pd.DataFrame, request: Request) -> Contents:
     """Return the numeric columns of a frame, and the columns of labels."""
     options, labels = request.options, dict[str, Any]()
     named = not is_counted(list(frame.columns))
