@@ -107,6 +107,7 @@ def test_invalid_options_raise_in_every_function(verb, options, error, message):
         ({"distance": "MMD"}, InputError, r"distance='MMD' is not known. Did you mean 'mmd'\?"),
         ({"reference": [[0.0]]}, OptionError, r"Did you mean 'references'\?"),
         ({"distance": "FID"}, InputError, r"Did you mean 'frechet'\?"),
+        ({"metric": "wasserstein"}, InputError, "between datasets: pass distance='wasserstein'"),
         ({"distance": "emd"}, InputError, r"Did you mean 'wasserstein'\?"),
         ({"distance": 3}, InputError, r"distance=3 is not known"),
         ({"distance": None}, InputError, r"distance=None is not known"),

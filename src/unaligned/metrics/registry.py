@@ -12,6 +12,7 @@ import numpy as np
 from .. import _check
 from ..data.dataset import Dataset
 from ..errors import InputError, NumericalError, required
+from ..operators.kernel import METRICS
 from .base import Distance
 
 if TYPE_CHECKING:
@@ -184,4 +185,10 @@ def resolve_distance(distance: DistanceLike, options: Mapping[str, Any]) -> Dist
     if callable(distance):
         return CallableDistance.from_options({"function": distance, **options})
     name = _check.one_of("distance", distance, DISTANCES, ALIASES)
+    metric = options.get("metric")
+    if isinstance(metric, str) and metric in {*DISTANCES} - {*METRICS}:
+        raise InputError(
+            f"metric={metric!r} is a distance between datasets: pass distance={metric!r}. The "
+            "metric is between rows."
+        )
     return DISTANCES[name].from_options(dict(options))
