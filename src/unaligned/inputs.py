@@ -16,6 +16,7 @@ from .data.values import TORCH_REMEDY, is_from, matrix_kind
 from .defaults import N_EIGENVALUES
 from .errors import (
     DataWarning,
+    FileError,
     InputError,
     InputTypeError,
     NotApplicableError,
@@ -25,6 +26,7 @@ from .errors import (
     listed,
     warn,
 )
+from .io.anndata import object_contents
 from .io.load import load, load_all
 from .io.registry import name_of, names_of
 from .metrics.base import Distance, SpectralDistance
@@ -198,6 +200,16 @@ def data_options(options: dict[str, Any]) -> dict[str, Any]:
 def without_reading(data_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of datasets that are in memory already."""
     return {name: value for name, value in data_options.items() if name not in READING}
+
+
+def labels_of_both(argument: str, labels: Any, a: DataLike, b: DataLike) -> Any:
+    """Return a pair of labels of rows; a name is that of a column of `obs` of two AnnData."""
+    if not isinstance(labels, str) or not (is_anndata(a) and is_anndata(b)):
+        return labels
+    try:
+        return tuple(object_contents(adata).labels(labels) for adata in (a, b))
+    except FileError as error:
+        raise InputError(f"{argument}: {error}") from None
 
 
 def shared_options(

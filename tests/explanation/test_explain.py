@@ -432,7 +432,7 @@ CLOUD = np.random.default_rng(0).normal(size=(200, 3))
         ((CLOUD, CLOUD), {"n_repeats": 0}, InputError, r"n_repeats=0 must be at least 1"),
         ((CLOUD, CLOUD), {"labels": "auto"}, InputError, r"labels belong to by='rows'"),
         ((CLOUD, CLOUD), {"by": "rows"}, InputTypeError, r"by='rows' needs labels"),
-        ((CLOUD, CLOUD), {"by": "rows", "labels": "kmeans"}, InputError, r"'auto' or a pair"),
+        ((CLOUD, CLOUD), {"by": "rows", "labels": "kmeans"}, InputError, r"'auto', a pair"),
         (
             (CLOUD, CLOUD),
             {"by": "rows", "labels": ([1] * 200, [1] * 199)},

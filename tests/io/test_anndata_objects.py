@@ -8,7 +8,13 @@ import pytest
 from scipy import sparse
 
 import unaligned as ua
-from unaligned.errors import DataWarning, InputError, InputTypeError, OptionError
+from unaligned.errors import (
+    DataWarning,
+    InputError,
+    InputTypeError,
+    OptionError,
+    SampleSizeWarning,
+)
 
 anndata = pytest.importorskip("anndata")
 pytest.importorskip("h5py")
@@ -153,6 +159,28 @@ def test_one_dataset_is_accepted_everywhere():
     assert ua.diagnose(adata, n_eigenvalues=10) is not None
     test = ua.permutation_test(adata[:45], adata[45:], use_rep="X_pca", block_size=10)
     assert 0 < test.p_value <= 1
+
+
+def test_a_column_of_obs_names_the_labels_of_the_rows_of_both():
+    rng = np.random.default_rng(0)
+    obs = {"kind": rng.choice(["x", "y"], size=400), "donor": np.repeat(list("abcd"), 100)}
+    frame = pd.DataFrame(obs, index=[f"cell{i}" for i in range(400)])
+    pair = [anndata.AnnData(rng.normal(size=(400, 3)), obs=frame) for _ in "ab"]
+    explained = [
+        ua.explain(*pair, by="rows", labels=labels, n_repeats=2).to_frame()
+        for labels in ("kind", (obs["kind"], obs["kind"]))
+    ]
+    pd.testing.assert_frame_equal(*explained)
+    with pytest.warns(SampleSizeWarning, match=r"4 and 4 groups \(paired\)"):
+        tests = [
+            ua.permutation_test(*pair, groups=groups)
+            for groups in ("donor", (obs["donor"], obs["donor"]))
+        ]
+    assert tests[0].squared == tests[1].squared
+    for call, argument in ((ua.explain, "labels"), (ua.permutation_test, "groups")):
+        options = {"by": "rows"} if call is ua.explain else {}
+        with pytest.raises(InputError, match=f"{argument}: 'kid' is not a column of obs. Did you"):
+            call(*pair, **{argument: "kid"}, **options)
 
 
 def test_names_of_genes_protect_distances_of_shared_features():

@@ -14,7 +14,7 @@ from ..data.facts import is_counted
 from ..data.values import feature_names_of, is_from
 from ..errors import InputError, InputTypeError
 from ..inference.partition import SMALLEST_BLOCK, fitted_once, require_rows
-from ..inputs import DataLike, as_dataset, data_options, own_name
+from ..inputs import DataLike, as_dataset, data_options, labels_of_both, own_name
 from ..metrics.les import LES
 from ..operators.kernel import is_euclidean
 from ..preparation import prepare_additions
@@ -129,7 +129,7 @@ def explain(
         `"features"`, `"rows"` or `"scale"`.
     labels
         For rows: a pair, the label of every row of a and that of every row of b (cell types,
-        classes, clusters); or `"auto"`, a k-means clustering.
+        classes, clusters), or a column of `obs` of two AnnData; or `"auto"`, a k-means clustering.
     feature_groups
         For features: a dict of a name -> columns, by name or position; they are left out
         together, and columns in no group stay.
@@ -169,6 +169,8 @@ def explain(
     n_repeats = _check.positive_int("n_repeats", n_repeats)
     seed = _check.root_seed(rng)
     datasets, settings = _prepared(a, b, options)
+    if isinstance(labels, str) and labels != "auto":
+        labels = labels_of_both("labels", labels, a, b)
     if by == "features" or isinstance(labels, str):
         _require_same_order((a, b))
     _require_arguments(by, labels, feature_groups, datasets)

@@ -42,7 +42,8 @@ def labels_of(request: Request, labels: Any) -> tuple[Labels, Labels]:
     if isinstance(labels, str):
         if labels != "auto":
             raise InputError(
-                f"labels={labels!r} must be 'auto' or a pair of labels, one per row of a and of b."
+                f"labels={labels!r} must be 'auto', a pair of labels, one per row of a and of b, "
+                "or a column of obs of two AnnData."
             )
         return _clusters(request)
     is_pair = isinstance(labels, (Sequence, np.ndarray))

@@ -20,6 +20,7 @@ from ..inputs import (
     DataLike,
     as_dataset,
     data_options,
+    labels_of_both,
     own_name,
     require_applicable,
     warn_about_spreads,
@@ -152,7 +153,7 @@ def permutation_test(
     b: DataLike,
     *,
     distance: DistanceLike = "les",
-    groups: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    groups: tuple[Sequence[Any], Sequence[Any]] | str | None = None,
     block_size: int | None = None,
     n_permutations: int = 9999,
     rng: RNGLike = None,
@@ -189,8 +190,9 @@ def permutation_test(
         As in `compare`, but for distances of paired rows.
     groups
         Where rows are not independent, such as cells of a donor: the groups of the rows of a and
-        of b, one label per row. The same number of blocks of every group is averaged, and groups
-        are permuted. Groups in both datasets are paired: permuted within.
+        of b, one label per row, or a column of `obs` of two AnnData. The same number of blocks
+        of every group is averaged, and groups are permuted. Groups in both datasets are paired:
+        permuted within.
     block_size
         b; None takes a tenth of the smaller dataset (with `groups`, a quarter of the smallest
         group), between 30 and 500.
@@ -230,6 +232,7 @@ def permutation_test(
     datasets = require_rows(items, method, _CALLER)
     require_applicable(method, {first: items[first]}, {second: items[second]})
     warn_about_spreads(method, datasets)
+    groups = labels_of_both("groups", groups, a, b)
     blocks = _blocks(datasets, groups, block_size, seed)
     method = fit_to_blocks(method, blocks.size)
     jobs = -1 if engine is None and n_jobs is None else n_jobs
@@ -302,8 +305,8 @@ def _blocks(
     is_pair = isinstance(groups, (Sequence, np.ndarray)) and not isinstance(groups, str)
     if not is_pair or len(groups) != 2:
         raise InputTypeError(
-            "groups must be a pair: the labels of the rows of a, and those of the rows of b, not "
-            f"{_check.shape_of(groups)}."
+            "groups must be a pair, the labels of the rows of a and those of the rows of b, or a "
+            f"column of obs of two AnnData; not {_check.shape_of(groups)}."
         )
     sides = [row_labels("groups", *both) for both in zip(groups, whole, strict=True)]
     design, size, per_group = _group_design(sides, whole, block_size)
