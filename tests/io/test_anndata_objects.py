@@ -212,8 +212,13 @@ COUNTS = RNG.poisson(50.0, size=(90, 6)).astype(float) * RNG.integers(1, 4, size
 class TestRawCounts:
     @pytest.mark.parametrize("values", [COUNTS, sparse.csr_matrix(COUNTS), COUNTS.astype(int)])
     def test_raw_counts_warn_and_name_the_remedy(self, values):
-        with pytest.warns(DataWarning, match=r"raw counts.*preprocess=\['normalize_total'"):
+        with pytest.warns(DataWarning, match=r"preprocess=\['normalize_total', 'log1p'\], or"):
             ua.compare(cells(values), group_by="day", n_eigenvalues=5)
+
+    def test_principal_components_are_named_where_there_are_many_genes(self):
+        counts = RNG.poisson(2.0, size=(150, 120)) * RNG.integers(1, 4, size=(150, 1))
+        with pytest.warns(DataWarning, match=r"\['normalize_total', 'log1p', 'pca:50'\], or"):
+            ua.load(anndata.AnnData(counts.astype(float)))
 
     def test_backed_counts_warn(self, tmp_path):
         cells(sparse.csr_matrix(COUNTS)).write_h5ad(tmp_path / "cells.h5ad")

@@ -61,9 +61,10 @@ def _object_column(table: str, frame: Any, name: str) -> npt.NDArray[Any]:
 def warn_of_counts(values: Any, key: str) -> None:
     """Warn if a matrix of cells looks like raw counts."""
     if (key == "X" or key.startswith("layers/")) and looks_like_counts(values):
+        steps = ["normalize_total", "log1p", *["pca:50"] * (min(values.shape) > 100)]
         warn(
             f"{key} looks like raw counts (whole numbers, large sums of cells): a few large "
-            "cells dominate distances. Pass preprocess=['normalize_total', 'log1p', 'pca:50'], "
+            f"cells dominate distances. Pass preprocess={steps}, "
             "or use_rep='X_pca' for an embedding.",
             DataWarning,
         )
