@@ -78,7 +78,7 @@ def square_loss(
 
     of points with multiplicities `first` and `second`. The algorithm of POT's
     `gromov_wasserstein` (Vayer et al., 2019) from the same start :math:`T = p q^T`, with a
-    tenth of its dense products: a vertex has at most N + M - 1 entries, so one of the two
+    tenth of its dense products or so: a vertex has at most N + M - 1 entries, so one of the two
     products in :math:`C^1 T C^2` is sparse; the other takes only the rows in which a vertex
     differs from the one before, few of them after some steps; and G is updated along the line
     search. A loss far below the squared distances is dominated by cancellation; then G is
