@@ -232,7 +232,7 @@ def cost(kept: Kept) -> None:
     rng = np.random.default_rng(kept.seed)
     for n_reference in (10_000, 100_000):
         monitor = ua.DriftMonitor(rng.normal(size=(n_reference, 128)), n_jobs=1)
-        shape, kernel = monitor._baseline.shared.instruments[:2]
+        shape, kernel = monitor._baseline.view.instruments[:2]
         checks, parts = [], []
         for _ in range(9):
             batch = rng.normal(size=(1000, 128))

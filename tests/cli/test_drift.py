@@ -18,14 +18,17 @@ from unaligned.store.history import History
 CHECK = "drift new.csv --reference reference.csv"
 
 
-def write(path, rows):
-    np.savetxt(path, rows, delimiter=",", header="x,y,z", comments="")
+def write(path, rows, names="x,y,z"):
+    np.savetxt(path, rows, delimiter=",", header=names, comments="")
 
 
 @pytest.fixture
 def folder(files):
     rng = np.random.default_rng(9)
     write("moved.csv", rng.normal(size=(120, 3)) + np.array([0, 2, 0]))
+    moved = rng.normal(size=(120, 3)) + np.array([0, 20, 0])
+    write("renamed.csv", moved, "x,Y,z")
+    write("wide.csv", np.column_stack([moved, np.ones(120)]), "x,y,z,extra")
     write("few.csv", rng.normal(size=(20, 3)))
     return files
 
@@ -108,7 +111,7 @@ def test_a_store_is_a_reference():
     done(f"describe {' '.join(names)} --store refs.db -K 15 --tag line=A")
     np.save("today.npy", rng.normal(size=(60, 3)))
     text = done("drift today.npy --store refs.db --tag line=A --alpha 0.05")
-    assert "shows no drift from '25 signatures'" in text
+    assert "shows no drift in shape from '25 signatures'" in text
     assert "no signatures with these tags" in fails("drift today.npy --store refs.db --tag line=B")
 
 
@@ -149,7 +152,14 @@ def test_report_and_figure_show_the_history():
         (f"{CHECK} --report page.txt", "must end in .html"),
         (f"{CHECK} --history reference.csv", "not a history of drift checks"),
         ("drift new.csv - --reference reference.csv", "give no other files"),
-        ("drift cells.npy --reference reference.csv --distances ks", "cannot check"),
+        ("drift cells.npy --reference reference.csv", "has 5 columns in place of 3"),
+        ("drift renamed.csv --reference reference.csv", "it lacks 'y' and also has 'Y'."),
+        (
+            "drift wide.csv --reference reference.csv",
+            "also has 'extra'. Rename or select columns (--c",
+        ),
+        (f"{CHECK} --columns x,nothing", "nothing"),
+        ("drift new.csv --reference reference.csv --reference wide.csv", "cannot be joined"),
         ("drift new.csv --monitor reference.csv", "was not written by unaligned"),
     ],
 )
@@ -158,14 +168,24 @@ def test_bad_input_is_exit_code_2(command, message):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.filterwarnings("always::unaligned.errors.DataWarning")
-def test_other_columns_are_checked_by_les_with_a_warning():
-    found = run("drift after.npy --reference reference.csv --json")
-    assert found.exit_code in (0, 3), found.stderr
-    result = json.loads(found.stdout)
-    assert [r["name"] for r in result["readings"]] == ["les"]
-    assert "Only les was used" in found.stderr
-    assert "Only les was used" in result["warnings"][0]
+def test_a_saved_monitor_rejects_other_columns():
+    done(f"{CHECK} --save monitor.npz")
+    assert "lacks 'y' and also has 'Y'" in fails("drift renamed.csv --monitor monitor.npz")
+    found = run("drift wide.csv --monitor monitor.npz --columns z,y,x --history drift.db")
+    assert found.exit_code == 3
+    assert "moved: y" in found.stdout
+    assert "also has 'extra'" in fails("drift wide.csv --monitor monitor.npz --history drift.db")
+    assert len(History("drift.db")) == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_les_alone_takes_any_columns():
+    for name in ("renamed.csv", "after.npy"):
+        found = run(f"drift {name} --reference reference.csv --distances les --alpha 0.05 --json")
+        assert found.exit_code in (0, 3), found.stderr
+        assert [r["name"] for r in json.loads(found.stdout)["readings"]] == ["les"]
+    text = done("drift renamed.csv --reference reference.csv --distances les")
+    assert text.startswith("'renamed' shows no drift in shape from 'reference' (p = ")
 
 
 @pytest.mark.usefixtures("folder")

@@ -25,6 +25,7 @@ from unaligned.inference.instruments import Shape
 from unaligned.metrics.les import LES
 
 BATTERY = ("les", "edistance", "ks")
+COLUMNS = ["pressure", "flow", "power", "noise"]
 
 
 def normal(n, seed=0, d=4):
@@ -159,6 +160,8 @@ def test_a_batch_of_equal_rows_has_drifted(monitor):
     assert [reading.name for reading in found.readings] == ["edistance", "ks"]
     assert found.readings[0].threshold == 0.01 / 3
     assert "les was not used" in found.notes[0]
+    assert found.unused == ("les",)
+    assert "; les not used; moved: " in repr(found)
     with pytest.raises(DegenerateDataError, match="duplicates"):
         ua.DriftMonitor(normal(300), distances="les", alpha=0.05).read(np.ones((200, 4)))
 
@@ -170,14 +173,63 @@ def test_certain_drift_has_a_finite_score():
     assert np.isfinite(found.score)
 
 
-def test_other_columns_are_checked_by_les_alone(monitor):
-    rotated = normal(200, 1) @ np.linalg.qr(normal(9, 3, d=9))[0][:4]
-    with pytest.warns(DataWarning, match="Only les was used: .* 4 columns where .* 9"):
-        found = monitor.read(rotated)
-    assert [reading.name for reading in found.readings] == ["les"]
-    assert found.readings[0].threshold == 0.01
-    assert not found.is_drift
-    assert "not a shift" in found.notes[0]
+RENAMED = {"flow": "Flow"}
+CHANGES_OF_COLUMNS = {
+    "missing": (lambda table: table.drop(columns=["flow", "noise"]), "lacks 'flow', 'noise'"),
+    "additional": (lambda table: table.assign(extra=0.0), "also has 'extra'"),
+    "renamed": (lambda table: table.rename(columns=RENAMED), "lacks 'flow' and also has 'Flow'"),
+    "repeated": (lambda table: table[[*table, "flow"]], "also has 'flow'"),
+    "many": (
+        lambda table: table.join(pd.DataFrame(normal(200, 2, d=7), columns=list("abcdefg"))),
+        "also has 'a', 'b', 'c', 'd', 'e' and 2 more",
+    ),
+    "unnamed": (lambda table: table.to_numpy()[:, :3], "has 3 columns in place of 4"),
+}
+
+
+@pytest.fixture(scope="module")
+def table_monitor():
+    return ua.DriftMonitor(pd.DataFrame(normal(600), columns=COLUMNS))
+
+
+@pytest.mark.parametrize("change", CHANGES_OF_COLUMNS)
+def test_other_columns_are_an_error(table_monitor, change):
+    """By `les` alone, which sees no shift, such a batch would show no drift."""
+    changed, reason = CHANGES_OF_COLUMNS[change]
+    batch = pd.DataFrame(normal(200, 1) + np.array([0, 9, 0, 0]), columns=COLUMNS)
+    message = f"dataset 'new' must have the columns of 'reference': it {reason}. Rename or select"
+    with pytest.raises(InputError, match=re.escape(message)):
+        table_monitor.check(changed(batch), name="new")
+    assert table_monitor.history == []
+
+
+def test_repeated_names_in_another_order_are_an_error():
+    monitor = ua.DriftMonitor(pd.DataFrame(normal(600), columns=list("aabc")))
+    with pytest.raises(InputError, match="it has repeated names in another order"):
+        monitor.check(pd.DataFrame(normal(200, 1), columns=list("abca")))
+
+
+def test_columns_without_names_are_matched_by_position(table_monitor, monitor):
+    batch = normal(200, 1) + np.array([0, 2, 0, 0])
+    assert list(table_monitor.read(batch).moved) == ["flow"]
+    assert list(monitor.read(pd.DataFrame(batch, columns=COLUMNS)).moved) == ["column 1"]
+    with pytest.raises(InputError, match="has 9 columns in place of 4"):
+        monitor.read(normal(200, 1, d=9))
+
+
+@pytest.mark.parametrize("distances", ["edistance", "mmd", "ks", ("les", "ks")])
+def test_every_instrument_but_les_needs_the_columns_of_the_reference(distances):
+    monitor = ua.DriftMonitor(normal(600), distances=distances)
+    with pytest.raises(InputError, match=r"or make a monitor with distances='les', which sees"):
+        monitor.check(normal(200, 1, d=5))
+
+
+@pytest.mark.parametrize("options", [{"scale": True}, {"preprocess": "pca:3"}])
+def test_les_with_fitted_steps_needs_the_columns_of_the_reference(options):
+    monitor = ua.DriftMonitor(normal(600), distances="les", **options)
+    assert "drift in shape" in repr(monitor.read(normal(200, 1)))
+    with pytest.raises(InputError, match="neither scale nor fitted preprocessing, which takes"):
+        monitor.check(normal(200, 1, d=5))
 
 
 def test_les_alone_takes_any_space():
@@ -186,7 +238,15 @@ def test_les_alone_takes_any_space():
     found = monitor.check(5 * normal(200, 1) @ rotation + 3)
     assert not found.is_drift
     assert "les sees shape only" in found.notes[0]
+    assert repr(found).startswith("'batch 1' shows no drift in shape from 'reference' (p = ")
     assert monitor.check(normal(200, 1, d=7)).is_drift
+
+
+def test_les_alone_takes_any_names():
+    monitor = ua.DriftMonitor(pd.DataFrame(normal(600), columns=COLUMNS), distances="les")
+    batch = pd.DataFrame(normal(200, 1), columns=COLUMNS)
+    same = monitor.read(batch).p_value
+    assert monitor.read(batch.rename(columns=RENAMED)).p_value == same
 
 
 def test_les_alone_warns_of_columns_of_unequal_spread():
@@ -231,7 +291,7 @@ def test_a_file_keeps_names_and_preprocessing(tmp_path):
     loaded = ua.DriftMonitor.load(tmp_path / "monitor.npz")
     batch = pd.DataFrame(np.exp(normal(200, 1) + 1), columns=list("abcd"))
     assert repr(loaded.check(batch)) == repr(monitor.check(batch))
-    with pytest.raises(NotApplicableError, match=r"cannot check .* 4 columns where .* 3"):
+    with pytest.raises(InputError, match=r"it lacks 'd'\."):
         loaded.check(batch[list("abc")])
 
 

@@ -220,8 +220,10 @@ def test_groups_take_text_and_unequal_sizes():
         ),
         (
             ([0, 1] * 45, [0] * 80 + [1] * 10),
-            "'1' of dataset 'b' has 10 rows, and block",
+            r"'1' of dataset 'b' has 10 rows, fewer than the 30 of the smallest default block\. "
+            r"Leave the group out, or give block_size=10\.",
         ),
+        (([0, 1] * 45, [0] * 88 + [1] * 2), r"2 rows, .* Leave the group out\.$"),
         (([0, 1] * 45, [0, np.nan] * 45), r"row 1 of dataset 'b' has no label \(nan\)"),
         (([None, 1] * 45, [0, 1] * 45), r"row 0 of dataset 'a' has no label \(None\)"),
         (None, r"at least 4 blocks of block_size=30 rows, that is 120 rows; dataset 'a' has 90"),

@@ -88,10 +88,11 @@ def drift(
 ) -> None:
     """Check whether new data has drifted from a reference.
 
-    Where the columns are the same, a battery of three instruments shares alpha: `les` (shape),
-    `edistance` (position and scale) and `ks` (each column by itself); else `les` alone. See
-    `ua.DriftMonitor`. Rows must be independent draws. The exit code is 0 if no batch has drifted,
-    3 if one has, 2 for bad input and 1 if the run failed. --json prints one line per batch.
+    A battery of three instruments shares alpha: `les` (shape), `edistance` (position and scale)
+    and `ks` (each column by itself). Batches must have the columns of the reference, in any order
+    where they have names; `--distances les` takes any columns. See `ua.DriftMonitor`. Rows must be
+    independent draws. The exit code is 0 if no batch has drifted, 3 if one has, 2 for bad input
+    such as a missing column, and 1 if the run failed. --json prints one line per batch.
     """
     for flag, path, suffixes in (
         ("--save", save, (".npz",)),
@@ -138,7 +139,7 @@ def drift(
 
 @contextmanager
 def _bad_input() -> Iterator[None]:
-    """Turn columns that no instrument takes into bad input."""
+    """Turn references that cannot be joined into bad input."""
     try:
         yield
     except NotApplicableError as error:

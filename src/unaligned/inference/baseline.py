@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,9 +18,9 @@ from .._check import FloatArray, IndexArray
 from ..data.dataset import Dataset
 from ..data.facts import Facts
 from ..data.preprocess import is_fitted
-from ..engine import Engine, resolve_engine
-from ..errors import InputError, NotApplicableError, SampleSizeWarning, counted, warn
-from ..metrics.base import dense_points, feature_mismatch
+from ..engine import Engine
+from ..errors import InputError, SampleSizeWarning, counted, listed, warn
+from ..metrics.base import dense_points
 from ..metrics.les import LES
 from ..operators.bandwidth import median_distance
 from ..operators.pointcloud import PointCloud
@@ -87,50 +88,53 @@ class View:
     steps: tuple[str, ...]
     instruments: tuple[Instrument, ...]
 
+    @property
+    def is_shape(self) -> bool:
+        """Whether `les` is the only instrument."""
+        return all(isinstance(instrument, Shape) for instrument in self.instruments)
+
+    @property
+    def takes_any_columns(self) -> bool:
+        """Whether nothing here is about single columns: neither instruments nor fitted steps."""
+        return self.is_shape and not any("@" in step for step in self.steps)
+
 
 @dataclass(eq=False)
 class Baseline:
-    """What is known of the reference, and the instruments fitted to it.
-
-    `shared` takes batches with the columns of the reference, scaled; `plain` takes any columns,
-    as they are. At least one of them is there.
-    """
+    """What is known of the reference, and the instruments fitted to it."""
 
     name: str
     facts: Facts
     fingerprint: str
     block_size: int  # of the block signatures
     n_rows: int  # that blocks were cut from; 0 for given signatures
-    shared: View | None = None
-    plain_view: View | Callable[[], View] | None = None
+    view: View
     points: FloatArray | None = None  # scaled rows of the reference, for kernels and features
-
-    @property
-    def plain(self) -> View | None:
-        """The view of any columns; beside `shared` it is fitted when it is first needed."""
-        if callable(self.plain_view):
-            self.plain_view = self.plain_view()
-        return self.plain_view
 
     def column_names(self, number: int) -> Sequence[str]:
         """Return the names of the columns that the instruments see."""
         names = self.facts.feature_names
         return names if names and len(names) == number else [f"column {i}" for i in range(number)]
 
-    def view(self, batch: Dataset) -> tuple[Dataset, View, str | None]:
-        """Return the batch as instruments take it, these, and why its columns are not shared."""
-        batch = self._in_order(batch)
-        reason = None
-        if self.shared is not None:
-            facts = self.facts, batch.facts
-            reason = feature_mismatch(*(each._replace(preprocess=()) for each in facts))
-        view = self.plain if self.shared is None or reason else self.shared
-        if view is None:
-            raise NotApplicableError(
-                f"This monitor cannot check {batch.label}: {reason}. Give the columns of the "
-                "reference, or make a monitor with distances='les' and without fitted steps."
-            )
-        return batch.with_options(preprocess=view.steps), view, reason
+    def prepared(self, batch: Dataset) -> Dataset:
+        """Return the batch as the instruments take it; raise if they need other columns."""
+        if not self.view.takes_any_columns:
+            batch = self._in_order(batch)
+            self._require_columns(batch)
+        return batch.with_options(preprocess=self.view.steps)
+
+    def _require_columns(self, batch: Dataset) -> None:
+        """Raise unless the columns of the batch are those of the reference."""
+        reason = _column_mismatch(self.facts, batch.facts)
+        if reason is None:
+            return
+        remedy = "distances='les', which sees shape only and takes any columns"
+        if self.view.is_shape:
+            remedy = "neither scale nor fitted preprocessing, which takes any columns"
+        raise InputError(
+            f"{batch.label} must have the columns of {self.name!r}: it {reason}. Rename or select "
+            f"columns (columns= where a file is read), or make a monitor with {remedy}."
+        )
 
     def _in_order(self, batch: Dataset) -> Dataset:
         """Return the batch with its columns in the order of the reference, if it has the same."""
@@ -149,24 +153,27 @@ def fit_baseline(reference: Dataset, settings: Settings, engine: Engine) -> Base
 
     O(n b³ + r² d) time for n blocks of b rows and r ≤ 4096 rows of d columns.
     """
-    rows = _Rows.of(reference, settings)
-    own = rows.steps[: len(reference.preprocess)]
-    has_others = settings.distances != (SHAPE,)
-    fits_any = settings.les is not None and not any("@" in step for step in own)
+    rows, name = _Rows.of(reference, settings), reference.name or "reference"
+    points = None if settings.distances == (SHAPE,) else rows.kept
+    view = rows.view(settings.distances, points, engine)
+    facts, digest = reference.facts, reference.fingerprint
+    return Baseline(name, facts, digest, rows.size, rows.rest.size, view, points)
 
-    def plain() -> View:
-        with resolve_engine(None, -1, False) as where:
-            return rows.view(own, (SHAPE,), None, where)
 
-    name = reference.name or "reference"
-    found = Baseline(name, reference.facts, reference.fingerprint, rows.size, rows.rest.size)
-    if settings.scale or has_others or not fits_any:
-        found.points = rows.kept if has_others else None
-        found.shared = rows.view(rows.steps, settings.distances, found.points, engine)
-        found.plain_view = plain if fits_any else None
-    else:
-        found.plain_view = plain()
-    return found
+def _column_mismatch(reference: Facts, batch: Facts) -> str | None:
+    """Return how the columns of a batch differ from those of the reference, or None."""
+    known, names = reference.feature_names, batch.feature_names
+    if known and names and known != names:
+        missing, additional = Counter(known) - Counter(names), Counter(names) - Counter(known)
+        parts = [
+            f"{verb} {listed([repr(name) for name in found])}"
+            for verb, found in (("lacks", missing), ("also has", additional))
+            if found
+        ]
+        return " and ".join(parts) or "has repeated names in another order"
+    if reference.n_features != batch.n_features:
+        return f"has {counted(batch.n_features, 'column')} in place of {reference.n_features}"
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +204,9 @@ class _Rows:
             steps = fit_steps(rows.source, steps, label, centred=centred)
         return _Rows(reference, settings, steps, order[:n_fit], order[n_fit:], size)
 
-    def view(
-        self,
-        steps: tuple[str, ...],
-        names: Sequence[str],
-        points: FloatArray | None,
-        engine: Engine,
-    ) -> View:
+    def view(self, names: Sequence[str], points: FloatArray | None, engine: Engine) -> View:
         """Return the instruments of these names, fitted to rows that went through the steps."""
-        data, size = self.dataset.with_options(preprocess=steps), self.size
+        data, size = self.dataset.with_options(preprocess=self.steps), self.size
         chosen = self.rest[: min(self.rest.size // size, _MOST_BLOCKS) * size]
         found: list[Instrument] = []
         for name in names:
@@ -215,7 +216,7 @@ class _Rows:
             elif points is not None:
                 width = self.width if name == "mmd" else 1.0
                 found.append(_point_instrument(name, points, width))
-        return View(steps, tuple(found))
+        return View(self.steps, tuple(found))
 
     def points(self, rows: IndexArray) -> FloatArray:
         """Return preprocessed rows, dense."""
@@ -266,7 +267,7 @@ def of_signatures(signatures: Sequence[Signature]) -> Baseline:
     shape = Shape.of(method, np.stack([s.values for s in signatures]), size)
     digest = hashlib.blake2b(shape.vectors.tobytes(), digest_size=16).hexdigest()
     facts = Facts(name, first.recipe.kind, sum(sizes), first.n_features, steps)
-    return Baseline(name, facts, digest, size, 0, plain_view=View(steps, (shape,)))
+    return Baseline(name, facts, digest, size, 0, View(steps, (shape,)))
 
 
 def scale_rows(n_rows: int) -> int:

@@ -32,7 +32,7 @@ from ..metrics.base import feature_mismatch
 from ..metrics.les import LES
 from ..rows.transforms import JoinedRows
 from ..spectra.signature import Signature
-from .baseline import Baseline, Settings, View, fit_baseline, of_signatures, require_reach
+from .baseline import Baseline, Settings, fit_baseline, of_signatures, require_reach
 from .drift_file import load_monitor, save_monitor
 from .instruments import FEATURES, KERNELS, SHAPE, Reading, Shape
 from .partition import require_rows
@@ -45,7 +45,7 @@ _CALLER = "DriftMonitor"
 BATTERY = (SHAPE, "edistance", FEATURES)
 _BLIND = (
     "les sees shape only: not a shift, a rotation or a common scaling of all columns, nor a "
-    "change of columns that are small beside the others"
+    "change of columns that are small beside the others."
 )
 
 
@@ -54,8 +54,9 @@ class DriftMonitor:
 
     The default is a battery of three instruments that share alpha: `les` (the shape, by block
     signatures), `edistance` (position and scale), and `ks` (each feature by itself, with Holm's
-    adjustment). Columns are scaled by their standard deviation in the reference. A batch whose
-    columns are not those of the reference is checked by `les` alone.
+    adjustment). Columns are scaled by their standard deviation in the reference. A batch must have
+    the columns of the reference, matched by name where both have names; `distances="les"` sees
+    shape only, and takes any columns.
 
     If the rows of reference and batch are independent draws of one distribution, a check raises
     an alarm with probability at most alpha: p-values are those of full conformal prediction
@@ -264,11 +265,14 @@ class DriftMonitor:
         own = name or own_name(batch) or f"batch {number}"
         found = as_dataset(batch, own, {**settings.data, "preprocess": None})
         (dataset,) = require_rows({own: found}, settings.les or LES(), f"{_CALLER}.check()")
-        dataset, view, reason = baseline.view(dataset)
+        dataset, view = baseline.prepared(dataset), baseline.view
         level = settings.level(len(view.instruments))
         for instrument in view.instruments:
             require_reach(instrument, dataset, baseline, level, settings)
-        readings, notes = self._readings(dataset, view, level)
+        readings, failures = self._readings(dataset, level)
+        notes = [f"{name} was not used: {error}" for name, error in failures.items()]
+        for note in notes:
+            warn(note, DataWarning)
         les = next((i.method.settings for i in view.instruments if isinstance(i, Shape)), None)
         n_instruments = len(view.instruments)
         return DriftCheck(
@@ -284,29 +288,27 @@ class DriftMonitor:
             gamma=float(les.gamma) if les else None,
             number=number,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
-            notes=(*self._blindness(view, reason), *notes),
+            notes=(*[_BLIND] * view.is_shape, *notes),
+            unused=tuple(failures),
         )
 
     def _readings(
-        self, batch: Dataset, view: View, level: float
-    ) -> tuple[tuple[Reading, ...], list[str]]:
-        """Return what the instruments find, and which of them cannot read the batch.
+        self, batch: Dataset, level: float
+    ) -> tuple[tuple[Reading, ...], dict[str, DegenerateDataError]]:
+        """Return what the instruments find, and why some of them cannot read the batch.
 
         A batch may be degenerate, all rows equal say, because it has drifted: the others decide.
         """
-        readings, failures = [], []
+        readings, failures = [], {}
         with self._engine() as engine:
-            for instrument in view.instruments:
+            for instrument in self._baseline.view.instruments:
                 try:
                     readings.append(instrument.read(batch, level, self._settings.seed, engine))
                 except DegenerateDataError as error:
-                    failures.append((instrument.name, error))
+                    failures[instrument.name] = error
         if not readings:
-            raise failures[0][1]
-        notes = [f"{name} was not used: {error}" for name, error in failures]
-        for note in notes:
-            warn(note, DataWarning)
-        return tuple(readings), notes
+            raise next(iter(failures.values()))
+        return tuple(readings), failures
 
     def _moved(self, readings: Iterable[Reading], level: float) -> dict[str, float]:
         """Return the features that moved, the smallest adjusted p-value first."""
@@ -314,16 +316,6 @@ class DriftMonitor:
         names = self._baseline.column_names(adjusted.size)
         order = np.argsort(adjusted, kind="stable")
         return {names[i]: float(adjusted[i]) for i in order if adjusted[i] <= level}
-
-    def _blindness(self, view: View, reason: str | None) -> tuple[str, ...]:
-        """Return what les alone cannot see; warn if it is alone because columns differ."""
-        if view is self._baseline.shared:
-            return ()
-        if reason is None:
-            return (f"{_BLIND}.",)
-        note = f"Only les was used: {reason}. {_BLIND}."
-        warn(note, DataWarning)
-        return (note,)
 
     def score_samples(self, batches: Iterable[DataLike]) -> FloatArray:
         """Return the p-value of each batch, low for drift, as scikit-learn's detectors do.

@@ -39,11 +39,7 @@ def save_monitor(
         "fingerprint": baseline.fingerprint,
         "block_size": baseline.block_size,
         "n_rows": baseline.n_rows,
-        "views": {
-            name: _pack(view, name, arrays)
-            for name, view in (("shared", baseline.shared), ("plain", baseline.plain))
-            if view is not None
-        },
+        "view": _pack(baseline.view, arrays),
         "history": [check.to_dict() for check in history],
     }
     try:
@@ -66,27 +62,26 @@ def load_monitor(
             is_table = values.ndim == 2 or name.endswith(("/offset", "/factor"))
             if not is_table or values.dtype.kind != "f":
                 raise ValueError(f"{name} must be a table of numbers")
-        views = {name: _unpack(view, name, arrays) for name, view in header["views"].items()}
-        if not views or not all(view.instruments for view in views.values()):
+        view = _unpack(header["view"], arrays)
+        if not view.instruments:
             raise ValueError("it has no instruments")
         given = {key: header[key] for key in ("name", "fingerprint", "block_size", "n_rows")}
         _check.require_types(Baseline, given)
         baseline = Baseline(
             **given,
             facts=Facts.from_header(header["facts"]),
-            shared=views.get("shared"),
-            plain_view=views.get("plain"),
+            view=view,
             points=arrays.get("points"),
         )
         history = [DriftCheck.from_dict(check) for check in header["history"]]
         return Settings.from_dict(header["settings"]), baseline, history
 
 
-def _pack(view: View, place: str, arrays: Arrays) -> dict[str, Any]:
+def _pack(view: View, arrays: Arrays) -> dict[str, Any]:
     """Return a view for the header; its arrays are added to `arrays`."""
     for i, step in enumerate(view.steps):
         if isinstance(step, FittedStep):
-            arrays |= {f"{place}/{i}/offset": step.offset, f"{place}/{i}/factor": step.factor}
+            arrays |= {f"{i}/offset": step.offset, f"{i}/factor": step.factor}
     packed = []
     for instrument in view.instruments:
         own: dict[str, Any] = {"name": instrument.name}
@@ -95,34 +90,34 @@ def _pack(view: View, place: str, arrays: Arrays) -> dict[str, Any]:
         elif isinstance(instrument, Kernel):
             own |= {"size": instrument.size, "width": instrument.width}
         found = instrument.arrays()
-        arrays |= {f"{place}/{instrument.name}/{key}": value for key, value in found.items()}
+        arrays |= {f"{instrument.name}/{key}": value for key, value in found.items()}
         packed.append(own)
     return {"steps": list(view.steps), "instruments": packed}
 
 
-def _unpack(view: Mapping[str, Any], place: str, arrays: Arrays) -> View:
+def _unpack(view: Mapping[str, Any], arrays: Arrays) -> View:
     steps = [
-        FittedStep(step, arrays[f"{place}/{i}/offset"], arrays[f"{place}/{i}/factor"])
-        if f"{place}/{i}/offset" in arrays
+        FittedStep(step, arrays[f"{i}/offset"], arrays[f"{i}/factor"])
+        if f"{i}/offset" in arrays
         else step
         for i, step in enumerate(view["steps"])
     ]
-    found = [_instrument(own, f"{place}/{own['name']}", arrays) for own in view["instruments"]]
+    found = [_instrument(own, arrays) for own in view["instruments"]]
     return View(tuple(steps), tuple(found))
 
 
-def _instrument(own: Mapping[str, Any], place: str, arrays: Arrays) -> Instrument:
+def _instrument(own: Mapping[str, Any], arrays: Arrays) -> Instrument:
     if "size" in own:
         _check.positive_int("size", own["size"])
     if "options" in own:
-        method, vectors = LES.from_options(own["options"]), arrays[f"{place}/vectors"]
+        method, vectors = LES.from_options(own["options"]), arrays[f"{own['name']}/vectors"]
         if method.settings.n_eigenvalues != vectors.shape[1]:
             raise ValueError("signatures and n_eigenvalues differ")
         return Shape.of(method, vectors, own["size"])
     points = arrays["points"]
     if own["name"] == Features.name:
         return Features(np.sort(points, axis=0))
-    means, width = arrays[f"{place}/means"], _check.real_number("width", own["width"])
+    means, width = arrays[f"{own['name']}/means"], _check.real_number("width", own["width"])
     if len(means) != means.shape[1] or len(means) * own["size"] > len(points):
         raise ValueError("means do not fit the points")
     return Kernel.of(own["name"], points, own["size"], width, means)

@@ -351,9 +351,11 @@ def _group_design(
     n_rows, group, dataset = min(counts, key=lambda count: count[0])
     size = block_size_of(block_size, n_rows, n_blocks=4)  # only the mean of a group counts
     if n_rows < size:
+        what = f"block_size={size}" if block_size else f"the {size} of the smallest default block"
+        remedy = f", or give block_size={n_rows}" if n_rows >= 4 else ""
         raise InputError(
-            f"groups: {group!r} of {dataset.label} has {counted(n_rows, 'row')}, and block_size "
-            f"is {size}. Leave the group out, or give a smaller block_size."
+            f"groups: {group!r} of {dataset.label} has {counted(n_rows, 'row')}, fewer than "
+            f"{what}. Leave the group out{remedy}."
         )
     pairs = [(i, len(first) + second.index(g)) for i, g in enumerate(first) if g in second]
     design = energy.Design(len(first), len(second), np.array(pairs, dtype=np.int64).reshape(-1, 2))

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _check
 from ..errors import listed
-from .instruments import Reading
+from .instruments import SHAPE, Reading
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class DriftCheck:
         The position in the history, from 1, and when it was checked (ISO 8601, UTC).
     notes
         What the instruments cannot see, and what else should be known.
+    unused
+        Instruments that cannot read the batch, as `notes` explain.
     """
 
     name: str
@@ -52,6 +54,7 @@ class DriftCheck:
     number: int
     time: str
     notes: tuple[str, ...] = field(default=())
+    unused: tuple[str, ...] = field(default=())
 
     @property
     def is_drift(self) -> bool:
@@ -70,8 +73,9 @@ class DriftCheck:
 
     @property
     def why(self) -> str:
-        """The p-value of every instrument, and the features that moved."""
+        """The p-value of every instrument, those not used, and the features that moved."""
         parts = [f"{r.name} p = {r.p_value:.2g}{' *' * r.is_drift}" for r in self.readings]
+        parts += [f"{name} not used" for name in self.unused]
         if self.moved:
             parts.append(f"moved: {listed(list(self.moved))}")
         return "; ".join(parts)
@@ -117,7 +121,7 @@ class DriftCheck:
         for reading in readings:
             _check.require_types(Reading, reading)
         given["readings"] = tuple(Reading(**reading) for reading in readings)
-        given["notes"] = tuple(values.get("notes", ()))
+        given |= {key: tuple(values.get(key, ())) for key in ("notes", "unused")}
         _check.require_types(DriftCheck, given)
         for name in ("p_value", "alpha"):
             _check.real_number(name, given[name], minimum=0.0, strict=True)
@@ -125,5 +129,7 @@ class DriftCheck:
 
     def __repr__(self) -> str:
         verdict = "has drifted from" if self.is_drift else "shows no drift from"
+        if not self.is_drift and all(reading.name == SHAPE for reading in self.readings):
+            verdict = "shows no drift in shape from"
         how = f"p = {self.p_value:.2g}, alpha = {self.alpha:.2g}"
         return f"{self.name!r} {verdict} {self.reference!r} ({how}): {self.why}."
