@@ -47,9 +47,14 @@ def optional_int(name: str, value: object, *, minimum: int = 1) -> int | None:
 
 
 def real_number(
-    name: str, value: object, *, minimum: float = -math.inf, strict: bool = False
+    name: str,
+    value: object,
+    *,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    strict: bool = False,
 ) -> float:
-    """Return `value` as a finite float of at least (with `strict`, above) `minimum`."""
+    """Return `value` as a finite float from (with `strict`, above) `minimum` to `maximum`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise InputTypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
     number = float(value)
@@ -58,6 +63,8 @@ def real_number(
     if number < minimum or (strict and number == minimum):
         rule = "above" if strict else "at least"
         raise InputError(f"{name}={value!r} must be {rule} {minimum:g}.")
+    if number > maximum:
+        raise InputError(f"{name}={value!r} must be at most {maximum:g}.")
     return number
 
 

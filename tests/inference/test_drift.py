@@ -1,5 +1,7 @@
 """DriftMonitor: verdicts, exactness, errors, files."""
 
+import copy
+import json
 import pickle
 import re
 
@@ -315,6 +317,38 @@ def test_a_damaged_file_is_an_error(tmp_path):
         ua.DriftMonitor.load(path)
 
 
+def test_a_monitor_of_wrong_numbers_is_not_loaded(tmp_path):
+    # A regression: with NaN in an array every batch was reported as drift.
+    monitor, path = ua.DriftMonitor(normal(600)), tmp_path / "monitor.npz"
+    monitor.check(normal(200, 1))
+    monitor.save(path)
+    with np.load(path) as stored:
+        members = dict(stored)
+    header = json.loads(members["header"].tobytes())
+    tables = members.keys() - {"header"}
+    wrong = [{**members, name: np.full_like(members[name], np.nan)} for name in tables]
+    for place, value in [
+        (("settings", "alpha"), 5.0),
+        (("settings", "distances"), ["zzz"]),
+        (("block_size",), -3),
+        (("block_size",), 10**30),
+        (("n_rows",), -1),
+        (("history", 0, "p_value"), 7.0),
+        (("history", 0, "readings", 0, "p_value"), -1.0),
+    ]:
+        changed = copy.deepcopy(header)
+        inside = changed
+        for key in place[:-1]:
+            inside = inside[key]
+        inside[place[-1]] = value
+        text = np.frombuffer(json.dumps(changed).encode(), np.uint8)
+        wrong.append({**members, "header": text})
+    for found in wrong:
+        np.savez(path, **found)
+        with pytest.raises(FileError, match=r"monitor.npz' is damaged"):
+            ua.DriftMonitor.load(path)
+
+
 def test_files_are_joined(tmp_path):
     parts = np.split(normal(600), 3)
     for i, part in enumerate(parts):
@@ -374,6 +408,8 @@ def test_an_unreachable_alpha_raises_at_once():
         ua.DriftMonitor(normal(150), alpha=1e-4)
     (rows,) = re.findall(r"that is (\d+) rows", str(info.value))
     ua.DriftMonitor(normal(int(rows)), alpha=1e-4)
+    with pytest.raises(InputError, match=r"below the 1e-06 that permutation tests reach"):
+        ua.DriftMonitor(normal(150), alpha=1e-300, horizon=10**9)
 
 
 @pytest.mark.parametrize("distances", ["ks", "edistance", "mmd", ["edistance", "ks"]])

@@ -29,6 +29,7 @@ from ..spectra.pipeline import SignatureSettings
 from ..spectra.signature import Signature
 from .instruments import (
     FEATURES,
+    KERNELS,
     SHAPE,
     SMALLEST_LEVEL,
     BlockInstrument,
@@ -56,6 +57,15 @@ class Settings:
     les: LES | None
     data: Mapping[str, Any]  # options of the data, such as `preprocess`
 
+    def __post_init__(self) -> None:
+        _check.real_number("alpha", self.alpha, minimum=0.0, maximum=0.5, strict=True)
+        _check.optional_int("horizon", self.horizon)
+        _check.optional_int("block_size", self.block_size, minimum=4)
+        if not self.distances or len(set(self.distances)) < len(self.distances):
+            raise InputError(f"distances={self.distances!r} must name instruments, each once.")
+        for name in self.distances:
+            _check.one_of("distances", name, (SHAPE, *KERNELS, FEATURES))
+
     def level(self, n_instruments: int) -> float:
         """Return the level of each instrument in one check."""
         return self.alpha / ((self.horizon or 1) * n_instruments)
@@ -74,9 +84,6 @@ class Settings:
         names = tuple(values["distances"])
         found = {**values, "distances": names, "les": les, "data": data}
         _check.require_types(Settings, found)
-        _check.real_number("alpha", found["alpha"], minimum=0.0, strict=True)
-        for name in ("horizon", "block_size"):
-            _check.optional_int(name, found[name])
         _check.positive_int("seed", found["seed"], minimum=0)
         return Settings(**found)
 
@@ -281,8 +288,8 @@ def _block_size(n_rows: int, settings: Settings) -> int:
     Between 30 and 500 rows, as in `permutation_test`. Where that would take more than 400 blocks,
     a batch needs several anyway, and there are 200.
     """
-    needed = math.ceil(1.0 / settings.level(len(settings.distances))) - 1
-    blocks = needed if needed <= _MOST_BLOCKS else 200
+    level = settings.level(len(settings.distances))
+    blocks = math.ceil(1.0 / level) - 1 if level >= 1.0 / (_MOST_BLOCKS + 1) else 200
     return min(max(n_rows // blocks, SMALLEST_BLOCK), LARGEST_BLOCK)
 
 

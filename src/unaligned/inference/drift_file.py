@@ -60,16 +60,21 @@ def load_monitor(
     with restoring(f"The monitor in {os.fspath(path)!r}"):
         for name, values in arrays.items():
             is_table = values.ndim == 2 or name.endswith(("/offset", "/factor"))
-            if not is_table or values.dtype.kind != "f":
-                raise ValueError(f"{name} must be a table of numbers")
+            if not is_table or values.dtype.kind != "f" or not np.isfinite(values).all():
+                raise ValueError(f"{name} must be a table of finite numbers")
         view = _unpack(header["view"], arrays)
         if not view.instruments:
             raise ValueError("it has no instruments")
         given = {key: header[key] for key in ("name", "fingerprint", "block_size", "n_rows")}
         _check.require_types(Baseline, given)
+        facts = Facts.from_header(header["facts"])
+        _check.positive_int("block_size", given["block_size"])
+        _check.positive_int("n_rows", given["n_rows"], minimum=0)
+        if max(given["block_size"], given["n_rows"]) > facts.n_samples:
+            raise ValueError("blocks and rows do not fit the reference")
         baseline = Baseline(
             **given,
-            facts=Facts.from_header(header["facts"]),
+            facts=facts,
             view=view,
             points=arrays.get("points"),
         )

@@ -120,11 +120,12 @@ class DriftCheck:
             raise ValueError("a check has no readings")
         for reading in readings:
             _check.require_types(Reading, reading)
+            _check.real_number("p_value", reading["p_value"], minimum=0.0, maximum=1.0)
         given["readings"] = tuple(Reading(**reading) for reading in readings)
         given |= {key: tuple(values.get(key, ())) for key in ("notes", "unused")}
         _check.require_types(DriftCheck, given)
         for name in ("p_value", "alpha"):
-            _check.real_number(name, given[name], minimum=0.0, strict=True)
+            _check.real_number(name, given[name], minimum=0.0, maximum=1.0, strict=True)
         return DriftCheck(**given)
 
     def __repr__(self) -> str:
