@@ -159,7 +159,7 @@ def _remedy(need: str) -> str:
         return "The Debian package that has it is named below."
     return (
         "Files are looked for in the folder that ``UNALIGNED_DATA`` names, by default"
-        " ``../shared/data`` beside the clone."
+        " ``../shared/data`` beside the clone; :doc:`/data` says where they come from."
     )
 
 

@@ -4,7 +4,7 @@ Gas sensors that age
 
 Sixteen gas sensors over 36 months (UCI, 128 features). A monitor is fitted to a random half of the
 second batch, and asked about its other half and about the later batches, of which the data has all but
-the 7th and 10th: have the sensors drifted?
+the 7th and 10th: have the sensors drifted? Data: :doc:`UCI </data>`, CC BY 4.0.
 """
 
 # needs: gas_sensor_drift.npz

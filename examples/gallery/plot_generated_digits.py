@@ -4,7 +4,8 @@ Generated against real images
 
 Five generators of digits, fitted to one half of scikit-learn's images, and the other half as what a
 perfect generator would give. The Fréchet distance (FID) compares means and covariances, LES
-the shape of the cloud: one normal distribution pleases the first and not the second.
+the shape of the cloud: by Fréchet, but not by LES, one normal distribution is as good as images
+held out.
 """
 
 import matplotlib.pyplot as plt

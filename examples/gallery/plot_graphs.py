@@ -1,10 +1,10 @@
 """
-Real networks and random models of them
-=======================================
+A real network and random models of it
+======================================
 
 The characters of *Les Misérables* (77 vertices, inside networkx), and three random models of that
 graph: as many edges, the same degrees (edges swapped in pairs), and preferential attachment of about
-as many edges, four draws each. A graph is given by its adjacency matrix; LES compares the spectra of exp(-L).
+as many edges, four draws each. LES compares the spectra of exp(-L).
 """
 
 # needs: networkx
@@ -29,7 +29,8 @@ for name, draw in models.items():
         kind.append(name)
 
 # %%
-# Isolated vertices have no random walk; they are left out of the random graphs.
+# Each isolated vertex would add an eigenvalue 1: they are left out of the random graphs. Those have no
+# weights, so that the weights of the real one are left out too (``weight=None``).
 
 datasets = {}
 for name, graph in graphs.items():

@@ -4,7 +4,8 @@ Two photographs, in colour and in grey
 
 The two photographs inside scikit-learn, a temple and a flower, as clouds of patches of 5 × 5 pixels:
 75 columns in colour, 25 in grey, of the left and of the right half. No column of one is a column of
-the other. The temple keeps its place in grey; the flower without its colours is another shape.
+the other. Without colour the flower moves by 74 to 80, the temple by 11 to 17; the left half
+of the temple in colour is as near to the flower in colour as to itself in grey.
 """
 
 # needs: PIL
@@ -40,6 +41,8 @@ for name, picture in pictures.items():
         datasets[f"{name} {side}, grey"] = patches(half.mean(axis=2))
         tags += [name] * 2
 found = ua.compare(datasets, n_eigenvalues=200)
+
+print(found.to_frame().round(1))
 
 figure, axes = plt.subplot_mosaic(
     [["china", "map"], ["flower", "map"]], figsize=(11, 5), width_ratios=[1, 1.8],

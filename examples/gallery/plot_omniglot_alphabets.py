@@ -4,6 +4,7 @@ Alphabets of Omniglot
 
 Forty-nine alphabets, drawn by hand (Omniglot, 28 × 28 pixels). Each is a dataset of 280 drawings or
 more, compared at one size; LES compares the shapes of these clouds, not the letters.
+Data: :doc:`Omniglot </data>`, MIT.
 """
 
 # needs: omniglot28.npz

@@ -42,3 +42,18 @@ plt.show()
 # The distances between them.
 
 print(found.to_frame().round(1))
+
+# %%
+# How many eigenvalues lie above γ.
+
+for name, signature in found.signatures.items():
+    print(f"{name:13s} {(signature.eigenvalues > 1e-8).sum():3d}")
+
+# %%
+# The second eigenvalue of two clusters of equal size: half of the distances are those between the
+# clusters, and σ² is as large.
+
+equal = rng.normal(size=(n, 2)) + np.repeat([[-8, 0], [8, 0]], n // 2, axis=0)
+for factor in (2, 0.5):
+    signature = ua.signature(equal, n_eigenvalues=10, bandwidth_factor=factor)
+    print(f"bandwidth_factor={factor}: second eigenvalue {signature.eigenvalues[1]:.2f}")

@@ -5,6 +5,7 @@ Three species, three gene spaces
 Malaria parasites of three species (Malaria Cell Atlas) through the same 48-hour cycle in red
 blood cells. They have no genes in common by name, so that cells cannot be aligned; their shapes can
 be compared. Each eighth of the cycle of each species is a dataset of 400 cells.
+Data: :doc:`vhowick/MalariaCellAtlas </data>`, GPL-3.
 
 The second p-value is an illustration: this setting is one of many that were tried, and at that of
 :doc:`/results` LES finds the stage in another species no more often than by chance.

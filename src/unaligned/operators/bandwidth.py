@@ -1,9 +1,9 @@
 """The kernel scale σ².
 
 The default is twice the median of all squared distances. It is computed exactly, because LES
-moves by 30-45 times the relative error of σ²: a median over 200,000 random pairs, an error of half
-a percent, moves LES by 0.1-0.4 from seed to seed. Above 10⁹ pairs (N = 44,721) it is estimated
-from that many, with a standard error (see `bandwidth_sampled`).
+moves by 10-60 times the relative error of σ², more with larger K (docs/gamma_and_k.md): a median
+over 200,000 random pairs, an error of half a percent, moves it by 0.05-0.3. Above 10⁹ pairs
+(N = 44,721) it is estimated from that many, with a standard error (see `bandwidth_sampled`).
 """
 
 import math
