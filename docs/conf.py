@@ -81,7 +81,7 @@ html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
     # The last match counts: tables of these pages need the width.
-    "secondary_sidebar_items": {"**": ["page-toc"], "paper": [], "benchmarks": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "paper": [], "benchmarks": [], "data": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
