@@ -2,6 +2,7 @@
 
 import errno
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    # Python has None for a stream that the caller has closed.
+    sys.stdout, sys.stderr = (s or open(os.devnull, "w") for s in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # its encoding may lack γ or ≤
             stream.reconfigure(errors="replace")
