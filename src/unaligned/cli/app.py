@@ -49,8 +49,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
-    # Python has None for a stream that the caller has closed.
-    sys.stdout, sys.stderr = (s or open(os.devnull, "w") for s in (sys.stdout, sys.stderr))
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # its encoding may lack γ or ≤
             stream.reconfigure(errors="replace")
