@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -178,6 +179,27 @@ def test_names_for_type_checkers_are_the_names_at_run_time():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'unaligned' has no attribute 'signatur'"):
         ua.signatur  # noqa: B018
+
+
+def test_a_missing_torch_is_an_attribute_error_and_a_broken_one_an_import_error(
+    monkeypatch, tmp_path
+):
+    for module in ("unaligned.torch", "unaligned.integrations.torch"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delattr(ua, "torch", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(AttributeError, match=r"pip install 'unaligned\[torch\]'"):
+        ua.torch  # noqa: B018
+    monkeypatch.delitem(sys.modules, "torch")
+    (tmp_path / "torch.py").write_text("raise ImportError('libtorch.so is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match=r"libtorch\.so is missing"):
+        ua.torch  # noqa: B018
+
+
+def test_a_stub_of_torch_without_a_spec_is_listed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    assert "torch" in dir(ua)
 
 
 def test_no_module_has_the_name_of_a_public_function():

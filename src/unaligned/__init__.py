@@ -72,9 +72,11 @@ if not TYPE_CHECKING:  # where it would hide that a name does not exist
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES or name in _NAMESPACES:
+            from .errors import MissingExtraError
+
             try:
                 return import_module(f".{(_MODULES | _NAMESPACES)[name]}", __name__)
-            except ImportError as error:  # of torch; `hasattr` and `help` know no other error
+            except MissingExtraError as error:  # `hasattr` and `help` know no other error
                 raise AttributeError(str(error)) from error
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -83,7 +85,11 @@ if not TYPE_CHECKING:  # where it would hide that a name does not exist
 
 
 def __dir__() -> list[str]:
+    from contextlib import suppress
     from importlib.util import find_spec
 
-    missing = {"torch"} if find_spec("torch") is None else set()
-    return sorted({*__all__, *_NAMESPACES} - missing)
+    names = {*__all__, *_NAMESPACES}
+    with suppress(ValueError):  # a stub without a spec has been imported as torch
+        if find_spec("torch") is None:
+            names.remove("torch")
+    return sorted(names)

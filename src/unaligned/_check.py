@@ -196,16 +196,28 @@ def is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+_TEXT_REMEDY = "Encode it, or leave it out; numbers written as text: values.astype(float)."
+# What values of a kind of dtype are, and how they become numbers.
+_NOT_NUMERIC = {
+    "O": ("Python objects", "If all are numbers, use values.astype(float)."),
+    "U": ("text", _TEXT_REMEDY),
+    "S": ("bytes", _TEXT_REMEDY),
+    "c": ("complex numbers", "Use abs(values), or np.hstack([values.real, values.imag])."),
+    "M": ("dates", "Use times, such as (values - values.min()) / np.timedelta64(1, 'D')."),
+    "m": ("time spans", "Divide by a unit: values / np.timedelta64(1, 'D')."),
+    "V": ("records", "Use numpy.lib.recfunctions.structured_to_unstructured(values)."),
+}
+
+
 def require_numeric(dtype: np.dtype[Any], label: str) -> None:
     """Raise if values are not real numbers."""
     if dtype.kind in "biuf":
         return
-    kinds = {"O": "Python objects", "U": "text", "S": "bytes", "c": "complex numbers"}
-    kinds |= {"M": "dates", "m": "time spans", "V": "records"}
-    what = kinds.get(dtype.kind, str(dtype))
+    kind = "" if dtype.kind == "V" and not dtype.names else dtype.kind  # bfloat16 of ml_dtypes
+    other = (str(dtype), "Convert it first, e.g. values.astype(float).")
+    what, remedy = _NOT_NUMERIC.get(kind, other)
     raise InputTypeError(
-        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). "
-        "Convert it first, e.g. values.astype(float)."
+        f"{label} must hold real numbers; it holds {what} (dtype {dtype}). {remedy}"
     )
 
 

@@ -14,6 +14,7 @@ from typer.main import get_command
 
 import unaligned as ua
 from unaligned import defaults
+from unaligned.__main__ import main
 from unaligned.cli import options, reproduce
 from unaligned.errors import AccuracyWarning, FileError, NotApplicableError
 from unaligned.experiments import EXPERIMENTS
@@ -310,6 +311,50 @@ def test_bad_argument_prints_no_traceback():
     assert found.returncode == 2
     assert "Traceback" not in found.stderr
     assert "Choose one of: tori, scaling" in found.stderr
+
+
+def test_closed_stdout_is_no_error():
+    found = subprocess.run(
+        [sys.executable, "-m", "unaligned", "distances"],
+        preexec_fn=lambda: os.close(1),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_ctrl_c_during_the_imports_exits_with_130():
+    code = (
+        "import sys\n"
+        "class Stopping:\n"
+        "    def find_spec(name, *rest):\n"
+        "        if name == 'unaligned.cli.compare': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stopping)\n"
+        "from unaligned.__main__ import main; main()"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (130, "Stopped by Ctrl-C.\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(28, "No space left on device"), 1, "[Errno 28] No space left on device."),
+        (
+            UnicodeEncodeError("utf-8", "a\udcff.npy", 1, 2, "surrogates not allowed"),
+            2,
+            r"The text 'a\udcff.npy' is not valid UTF-8. Rename the file, or retype it.",
+        ),
+    ],
+)
+def test_errors_outside_of_a_command_are_one_line(monkeypatch, capsys, error, code, message):
+    def broken():
+        raise error
+
+    monkeypatch.setattr("unaligned.cli.main", broken)
+    with pytest.raises(SystemExit, match=f"^{code}$"):
+        main()
+    assert capsys.readouterr().err == f"Error: {message}\n"
 
 
 def test_full_disk_is_reported_in_one_line(monkeypatch):

@@ -151,7 +151,15 @@ def test_all_outputs_are_written(files):
     [
         ("compare cells.npy nothing.npy", "Cannot read 'nothing.npy'"),
         ("compare cells.npy", "nothing to compare it with"),
-        ("compare cells.npy cells.npy", "'cells.npy' is given twice"),
+        ("compare cells.npy cells.npy", "'cells.npy' is given twice. Give"),
+        (
+            "compare cells.npy ./cells.npy",
+            "'./cells.npy' is given twice, also as 'cells.npy'. Give",
+        ),
+        (
+            "compare arrays.npz:first ./arrays.npz:first",
+            "is given twice, also as 'arrays.npz:first'",
+        ),
         ("compare cells.npy model.npy -d lse", "Did you mean 'les'?"),
         ("compare cells.npy model.npy -d FID", "Did you mean 'frechet'?"),
         ("compare cells.npy model.npy --option squred=true", "Did you mean 'squared'?"),
@@ -205,6 +213,7 @@ def test_glob_patterns_are_expanded(files):
     assert "No file matches 'months/*.csv'. Give 'months' to read all" in message
     assert "No file matches 'mnths/*.npy'" in fails("info 'mnths/*.npy'")
     assert "'months/m1.npy' is given twice" in fails("compare months/m1.npy 'months/*.npy'")
+    assert "'months/m1.npy' is given twice" in fails("compare months months/m1.npy")
 
 
 def tags_in(path):

@@ -127,6 +127,13 @@ def test_history_counts_and_the_horizon_ends():
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("names", [("new.csv", "few.csv"), ("few.csv", "reference.csv")])
+def test_bad_input_leaves_no_new_history(names):
+    fails(f"drift {names[0]} --reference {names[1]} --history drift.db")
+    assert not Path("drift.db").exists()
+
+
+@pytest.mark.usefixtures("folder")
 def test_report_and_figure_show_the_history():
     done(f"{CHECK} --history drift.db")
     run(
@@ -151,6 +158,7 @@ def test_report_and_figure_show_the_history():
         (f"{CHECK} --distances lse", "Did you mean 'les'"),
         (f"{CHECK} --report page.txt", "must end in .html"),
         (f"{CHECK} --history reference.csv", "not a history of drift checks"),
+        (f"{CHECK} --history nowhere/drift.db", "the folder 'nowhere' does not exist"),
         ("drift new.csv - --reference reference.csv", "give no other files"),
         ("drift cells.npy --reference reference.csv", "has 5 columns in place of 3"),
         ("drift renamed.csv --reference reference.csv", "it lacks 'y' and also has 'Y'."),

@@ -151,6 +151,16 @@ def test_escape_sequences_of_labels_and_file_names_are_replaced(files):
     assert "�[31ma" in shown
 
 
+@pytest.mark.filterwarnings("always:Glyph")
+def test_letters_that_the_font_lacks_are_one_warning(files):
+    shutil.copy(files / "cells.npy", "日本.npy")
+    found = run("compare 日本.npy model.npy --plot o.png")
+    assert found.exit_code == 0
+    assert found.stderr.count("Warning: ") == 1
+    assert "Warning: Letters that matplotlib's font lacks are drawn as boxes. Name" in found.stderr
+    assert "Glyph" not in found.stderr
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
 def test_file_name_that_is_not_text_is_replaced(files):
     name = os.fsdecode(b"bad\xff.npy")

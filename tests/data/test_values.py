@@ -1,6 +1,7 @@
 """Conversion of array-likes: tables of numbers are read, anything else raises with a remedy."""
 
 import types
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,26 @@ def arrow_table(values):
 def tensor(values, **options):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     return torch.tensor(values, **options)
+
+
+def quantized(values):
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are deprecated
+        return torch.quantize_per_tensor(torch.tensor(values).float(), 1.0, 0, torch.quint8)
+
+
+def nested():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    return torch.nested.as_nested_tensor([torch.ones(3, 2), torch.ones(4, 2)], layout=torch.jagged)
+
+
+class Unconvertible:
+    """An object as xarray.Dataset is."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("cannot be converted to an array")
 
 
 def parameter(values):
@@ -82,6 +103,8 @@ READABLE = {
     "torch, half": lambda _: tensor(FLOATS).half(),
     "torch, requires_grad": lambda _: tensor(FLOATS, requires_grad=True),
     "torch, sparse": lambda _: tensor(FLOATS).to_sparse(),
+    "torch, negative bit": lambda _: tensor(POINTS - 1j * POINTS).conj().imag,
+    "torch, quantized": lambda _: quantized(POINTS),
     "torch, parameter": lambda _: parameter(tensor(FLOATS)),
 }
 
@@ -139,13 +162,18 @@ UNREADABLE = {
     "no columns": (np.ones((3, 0)), InputError, r"is empty: its shape is \(3, 0\)"),
     "an empty list": ([], InputError, r"shape is \(0,\)"),
     "an empty DataFrame": (pd.DataFrame(), InputError, r"is empty"),
-    "text": ([["a", "b"]], InputTypeError, r"holds text.*astype\(float\)"),
+    "an object that is no array": (
+        Unconvertible(),
+        InputTypeError,
+        r"array-like.*not Unconvertible \(cannot be converted to an array\)",
+    ),
+    "text": ([["a", "b"]], InputTypeError, r"holds text.*Encode it, or leave it out"),
     "bytes": (np.array([[b"a"]]), InputTypeError, r"holds bytes"),
     "objects": (np.array([[1, None]], dtype=object), InputTypeError, r"holds Python objects"),
-    "complex": (np.ones((3, 2)) * 1j, InputTypeError, r"holds complex numbers"),
-    "dates": (np.zeros((3, 2), dtype="datetime64[s]"), InputTypeError, r"holds dates"),
-    "time spans": (np.zeros((3, 2), dtype="timedelta64[s]"), InputTypeError, r"time spans"),
-    "records": (np.zeros((3, 2), dtype=[("a", float)]), InputTypeError, r"holds records"),
+    "complex": (np.ones((3, 2)) * 1j, InputTypeError, r"holds complex numbers.*abs\(values\)"),
+    "dates": (np.zeros((3, 2), dtype="datetime64[s]"), InputTypeError, r"holds dates.*min\(\)"),
+    "time spans": (np.zeros((3, 2), dtype="timedelta64[s]"), InputTypeError, r"spans.*Divide by"),
+    "records": (np.zeros((3, 2), dtype=[("a", float)]), InputTypeError, r"records.*to_unstruct"),
     "masked text": (np.ma.array([["a"]], mask=[[True]]), InputTypeError, r"holds text"),
     "ragged lists": ([[1, 2], [3]], InputError, r"All rows need the same length"),
     "sparse complex": (sparse.csr_array(np.eye(3) * 1j), InputTypeError, r"complex numbers"),
@@ -206,8 +234,9 @@ def test_unreadable_data_raises_with_its_name_and_a_remedy(name, call):
         (lambda: arrow_table([["x", "1", "2"]]), r"3 columns without numbers: 'a', 'b', 'c'"),
         (lambda: arrow_table(FLOATS)["a"], r"shape is \(30,\)"),
         (lambda: tensor([1j, 2.0]).reshape(1, 2), r"complex numbers"),
+        (nested, r"must be one table, not a nested tensor.*unbind\(\)"),
     ],
-    ids=["polars text", "polars series", "Arrow text", "Arrow column", "torch complex"],
+    ids=["polars text", "polars series", "Arrow text", "Arrow column", "complex", "nested"],
 )
 def test_tables_without_numbers_raise(make, message):
     with pytest.raises(InputError, match=message):

@@ -187,3 +187,10 @@ def test_wrong_objects_raise_short_errors(adata):
     adata.uns["les"] = {"other": 1}
     with pytest.raises(InputError, match=r"was not written by ua.sc.tl.les"):
         ua.sc.get.les(adata)
+
+
+def test_errors_of_python_name_the_public_function(adata):
+    with pytest.raises(TypeError, match=r"^tl\.les\(\) takes 1 positional argument but 2"):
+        ua.sc.tl.les(adata, "day")
+    with pytest.raises(TypeError, match=r"^pl\.les_heatmap\(\) takes 1 positional argument but 2"):
+        ua.sc.pl.les_heatmap(adata, "day")

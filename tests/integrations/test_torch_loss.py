@@ -125,6 +125,8 @@ class TestReferences:
         (lambda: LESLoss()(normal(64, 2), normal(9, 2)), InputError, "other has 9 rows, fewer"),
         (lambda: LESLoss()(normal(64), normal(64)), InputTypeError, "points must be a tensor of"),
         (lambda: LESLoss()(np.eye(64), normal(64, 2)), InputTypeError, "points must be a tensor"),
+        (lambda: LESLoss(torch.eye(64).to_sparse()), InputTypeError, "reference must be a dense"),
+        (lambda: LESLoss()(normal(64, 2), torch.eye(64).to_sparse()), InputTypeError, "other m"),
         (lambda: LESLoss(block_size=1), InputError, "block_size=1 must be at least 2"),
     ],
 )

@@ -232,6 +232,13 @@ class TestTransforms:
     [
         (np.eye(5), {}, InputTypeError, "must be a torch.Tensor, not ndarray.*ua.signature"),
         (torch.eye(5, dtype=torch.int64), {}, InputTypeError, "floating-point, not torch.int64"),
+        (torch.eye(5).to_sparse(), {}, InputTypeError, r"dense tensor. Use points.to_dense\(\)"),
+        (
+            torch.nested.as_nested_tensor([torch.eye(5)], layout=torch.jagged),
+            {},
+            InputTypeError,
+            r"points.unbind\(\)",
+        ),
         (torch.zeros(5), {}, InputError, r"must be \(…, N, d\).*shape is \(5,\)"),
         (torch.zeros(0, 3), {}, InputError, r"not empty; the shape is \(0, 3\)"),
         (torch.zeros(1, 3), {"n_eigenvalues": 1}, InputError, "one row; at least two"),

@@ -2,6 +2,7 @@
 
 import errno
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # its encoding may lack γ or ≤
             stream.reconfigure(errors="replace")

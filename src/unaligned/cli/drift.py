@@ -114,15 +114,18 @@ def drift(
     if history is not None:
         from ..store.history import History
 
-        kept = History(history)
+        if history.exists() or not history.parent.is_dir():
+            kept = History(history)  # whose errors come first
     with _bad_input():
         batches, has_drifted = _load(reading, files), False
         found = _monitor(reading, reference or [], store, pairs("--tag", tag), monitor, given, run)
         for name, batch in batches.items():
-            if kept is None:
+            if history is None:
                 check = found.check(batch, name=name)
             else:  # which gives the number
                 check = found.read(batch, name=name)
+                if kept is None:  # not before, so that bad input leaves no new file
+                    kept = History(history)
                 check = kept.add(check, found.fingerprint, most=found.horizon)
                 found.history.append(check)
             has_drifted |= check.is_drift

@@ -175,9 +175,7 @@ class FileOptions:
         files = [file for pattern in patterns for file in _expand(pattern)]
         if on_error is not None:  # one bad file of a folder is one error
             files = [inside for file in files for inside in _contained(file)]
-        repeated = [file for file in files if files.count(file) > 1]
-        if repeated:
-            raise InputError(f"{repeated[0]!r} is given twice. Give every file once.")
+        _require_distinct(files)
         found: list[tuple[str, str, Dataset]] = []
         for file, unique in zip(files, names_of(files), strict=True):
             usual = name_of(file)
@@ -303,6 +301,21 @@ def _expand(pattern: str) -> list[str]:
             remedy = f"Give {folder!r} to read all files in that folder."
         raise FileError(f"No file matches {pattern!r}. {remedy}")
     return found
+
+
+def _require_distinct(files: Sequence[str]) -> None:
+    """Raise if a file is given twice, in whatever spelling, or by its folder too."""
+    from ..io.registry import locate
+
+    known: dict[tuple[str, str, str | None], str] = {}
+    for file in (inside for given in files for inside in _contained(given)):
+        path, key = locate(file)
+        # Links to files are files of their own: stores of versions link equal ones.
+        place = os.path.realpath(path.parent), path.name, key
+        if place in known:
+            also = "" if known[place] == file else f", also as {known[place]!r}"
+            raise InputError(f"{file!r} is given twice{also}. Give every file once.")
+        known[place] = file
 
 
 def _contained(file: str) -> list[str]:

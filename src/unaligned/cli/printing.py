@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _UNLIMITED = 100_000  # columns; output to a pipe or a file is neither cut nor wrapped
 
+_GLYPHS = (
+    "Letters that matplotlib's font lacks are drawn as boxes. Name a font that has them in a file "
+    "`matplotlibrc` in this folder: `font.family: DejaVu Sans, Noto Sans CJK JP`."
+)
+
 # Flags of the running command by the names of its options in Python.
 _FLAGS: ContextVar[Mapping[str, str]] = ContextVar("_FLAGS")
 # The warnings of the running command, as they were printed.
@@ -40,6 +45,8 @@ def messages(parameters: Iterable[Any]) -> Iterator[None]:
         default = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *details: Any, **more: Any) -> None:
+            if re.match(r"Glyph \d+ .* missing from", str(message)):  # one for each letter
+                message, category = _GLYPHS, UnalignedWarning
             if not issubclass(category, UnalignedWarning):
                 default(message, category, *details, **more)
             elif with_flags(message) not in printed:

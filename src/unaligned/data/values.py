@@ -121,6 +121,9 @@ def _from_sequence(data: Any, label: str) -> npt.NDArray[Any]:
             f"{label} cannot be read as a table of numbers ({error}). "
             "All rows need the same length."
         ) from None
+    except TypeError as error:  # of the `__array__` of, for example, an xarray.Dataset
+        message = f"{label} must be array-like (rows × features), not {shape_of(data)} ({error})."
+        raise InputTypeError(message) from error
     if array.dtype == object and array.ndim == 0:
         raise InputTypeError(
             f"{label} must be array-like (rows × features), not {shape_of(data)}."
@@ -185,12 +188,19 @@ def _from_torch(data: Any, label: str) -> npt.NDArray[Any]:
             f"{label} must be a tensor with values, not torch's {type(data).__name__}. "
             f"{TORCH_REMEDY}"
         )
+    if data.is_nested:
+        raise InputTypeError(
+            f"{label} must be one table, not a nested tensor. Pass one of values.unbind(), or all "
+            "of them as datasets: ua.compare(list(values.unbind()))."
+        )
     tensor = data.detach().cpu()
+    if getattr(tensor, "is_quantized", False):  # deprecated in torch
+        tensor = tensor.dequantize()
     if tensor.is_sparse or tensor.layout != torch.strided:
         tensor = tensor.to_dense()
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
         tensor = tensor.float()  # NumPy has no bfloat16
-    return np.asarray(tensor.resolve_conj().numpy())
+    return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
 
 
 def _from_stored(data: Any, label: str) -> Any:

@@ -49,169 +49,188 @@ class _Output(NamedTuple):
     return_fig: bool
 
 
-def _compute(
-    adata: Any,
-    *,
-    group_by: str | None = None,
-    use_rep: str | None = None,
-    layer: str | None = None,
-    var_names: str | Sequence[str] | None = None,
-    mask_obs: Any = None,
-    distance: str = "les",
-    key_added: str = "les",
-    **options: Any,
-) -> None:
-    """Compare the groups of cells of an AnnData object, and write the result to `uns`.
+class tl:  # noqa: N801
+    """Tools: results are written to `adata.uns`."""
 
-    Parameters
-    ----------
-    adata
-        The cells. `adata.uns[key_added]` gets `distances`, a table, `params`, and what
-        `ua.sc.get.les` needs to return the whole `Comparison`.
-    group_by
-        The column of `obs` whose values are the datasets.
-    use_rep, layer, var_names, mask_obs
-        Which values of which cells, as in `ua.load`; by default `X`.
-    distance
-        Any name of `ua.available()`.
-    key_added
-        The key in `uns`.
-    **options
-        As for `ua.compare`, such as `n_eigenvalues`, `gamma`, `preprocess`, `min_samples`.
-    """
-    _require_anndata(adata)
-    reading = {"use_rep": use_rep, "layer": layer, "var_names": var_names, "mask_obs": mask_obs}
-    given = {name: value for name, value in reading.items() if value is not None}
-    if group_by is not None:
-        given["group_by"] = group_by
-    found = compare(adata, distance=distance, **given, **options)
-    header, arrays = to_parts(found)
-    params = {"group_by": group_by or options.get("groupby"), "distance": distance}
-    params |= {name: value for name, value in given.items() if isinstance(value, str)}
-    adata.uns[key_added] = {
-        "distances": found.to_frame(),
-        "params": {name: value for name, value in params.items() if value is not None},
-        "comparison": {"header": json.dumps(jsonable(header, allow_nan=True)), **arrays},
-    }
+    @staticmethod
+    def les(
+        adata: Any,
+        *,
+        group_by: str | None = None,
+        use_rep: str | None = None,
+        layer: str | None = None,
+        var_names: str | Sequence[str] | None = None,
+        mask_obs: Any = None,
+        distance: str = "les",
+        key_added: str = "les",
+        **options: Any,
+    ) -> None:
+        """Compare the groups of cells of an AnnData object, and write the result to `uns`.
+
+        Parameters
+        ----------
+        adata
+            The cells. `adata.uns[key_added]` gets `distances`, a table, `params`, and what
+            `ua.sc.get.les` needs to return the whole `Comparison`.
+        group_by
+            The column of `obs` whose values are the datasets.
+        use_rep, layer, var_names, mask_obs
+            Which values of which cells, as in `ua.load`; by default `X`.
+        distance
+            Any name of `ua.available()`.
+        key_added
+            The key in `uns`.
+        **options
+            As for `ua.compare`, such as `n_eigenvalues`, `gamma`, `preprocess`, `min_samples`.
+        """
+        _require_anndata(adata)
+        reading = {
+            "use_rep": use_rep,
+            "layer": layer,
+            "var_names": var_names,
+            "mask_obs": mask_obs,
+        }
+        given = {name: value for name, value in reading.items() if value is not None}
+        if group_by is not None:
+            given["group_by"] = group_by
+        found = compare(adata, distance=distance, **given, **options)
+        header, arrays = to_parts(found)
+        params = {"group_by": group_by or options.get("groupby"), "distance": distance}
+        params |= {name: value for name, value in given.items() if isinstance(value, str)}
+        adata.uns[key_added] = {
+            "distances": found.to_frame(),
+            "params": {name: value for name, value in params.items() if value is not None},
+            "comparison": {"header": json.dumps(jsonable(header, allow_nan=True)), **arrays},
+        }
 
 
-def _read(adata: Any, key: str = "les") -> Comparison:
-    """Return the comparison that `ua.sc.tl.les` wrote to `adata.uns[key]`.
+class get:  # noqa: N801
+    """Results, read from `adata.uns`."""
 
-    Parameters
-    ----------
-    adata
-        The cells.
-    key
-        The `key_added` of `ua.sc.tl.les`.
+    @staticmethod
+    def les(adata: Any, key: str = "les") -> Comparison:
+        """Return the comparison that `ua.sc.tl.les` wrote to `adata.uns[key]`.
 
-    Returns
-    -------
-    Comparison
-        With signatures or other descriptors, as `compare` returned it.
-    """
-    _require_anndata(adata)
-    if key not in adata.uns:
-        there = [name for name, entry in adata.uns.items() if _is_result(entry)]
-        raise InputError(
-            f"key={key!r} is not in adata.uns.{_check.did_you_mean(key, there)} Run "
-            f"ua.sc.tl.les(adata, group_by=…, key_added={key!r}) first."
+        Parameters
+        ----------
+        adata
+            The cells.
+        key
+            The `key_added` of `ua.sc.tl.les`.
+
+        Returns
+        -------
+        Comparison
+            With signatures or other descriptors, as `compare` returned it.
+        """
+        _require_anndata(adata)
+        if key not in adata.uns:
+            there = [name for name, entry in adata.uns.items() if _is_result(entry)]
+            raise InputError(
+                f"key={key!r} is not in adata.uns.{_check.did_you_mean(key, there)} Run "
+                f"ua.sc.tl.les(adata, group_by=…, key_added={key!r}) first."
+            )
+        if not _is_result(adata.uns[key]):
+            raise InputError(f"adata.uns[{key!r}] was not written by ua.sc.tl.les.")
+        stored = dict(adata.uns[key]["comparison"])
+        with restoring(f"adata.uns[{key!r}]"):
+            header = json.loads(str(stored.pop("header")))
+            return from_parts(header, {name: np.asarray(value) for name, value in stored.items()})
+
+
+class pl:  # noqa: N801
+    """Plots of results in `adata.uns`."""
+
+    @staticmethod
+    def les(
+        adata: Any,
+        color: Any = None,
+        *,
+        key: str = "les",
+        method: str = "mds",
+        cmap: Any = None,
+        figsize: tuple[float, float] | None = None,
+        title: str | None = None,
+        ax: Any = None,
+        show: bool | None = None,
+        save: bool | str | None = None,
+        return_fig: bool = False,
+    ) -> Any:
+        """Draw a map of the groups, similar ones near each other.
+
+        Parameters
+        ----------
+        adata
+            The cells that `ua.sc.tl.les` compared.
+        color
+            A column of `obs`: the value of each group, where its cells agree, else their mean; or
+            one value per group as a list or dict. None colours by the groups.
+        key
+            Where `ua.sc.tl.les` wrote the result.
+        method
+            `mds`, `metric-mds` or `diffusion`.
+        cmap, figsize, title, ax
+            As in matplotlib.
+        show
+            Show the figure and return None; by default where the backend has a display.
+        save
+            True, or text that is appended to the name: `save="_days.png"` writes
+            `figures/les_days.png`. A path with a folder is taken as it is.
+        return_fig
+            Return the figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or matplotlib.figure.Figure or None
+            The axes; the figure with `return_fig`; None where it is shown.
+        """
+        found = get.les(adata, key)
+        if isinstance(color, str):
+            color = _values_of_groups(adata, key, color, found)
+        options = {"color": color, "cmap": cmap, "method": method, "title": title}
+        return _draw(
+            found, "embedding", key, options, _Output(ax, figsize, show, save, return_fig)
         )
-    if not _is_result(adata.uns[key]):
-        raise InputError(f"adata.uns[{key!r}] was not written by ua.sc.tl.les.")
-    stored = dict(adata.uns[key]["comparison"])
-    with restoring(f"adata.uns[{key!r}]"):
-        header = json.loads(str(stored.pop("header")))
-        return from_parts(header, {name: np.asarray(value) for name, value in stored.items()})
 
+    @staticmethod
+    def les_heatmap(
+        adata: Any,
+        *,
+        key: str = "les",
+        order: str = "given",
+        annotate: bool | None = None,
+        cmap: Any = None,
+        figsize: tuple[float, float] | None = None,
+        title: str | None = None,
+        ax: Any = None,
+        show: bool | None = None,
+        save: bool | str | None = None,
+        return_fig: bool = False,
+    ) -> Any:
+        """Draw the distances of the groups as a heat map.
 
-def _map(
-    adata: Any,
-    color: Any = None,
-    *,
-    key: str = "les",
-    method: str = "mds",
-    cmap: Any = None,
-    figsize: tuple[float, float] | None = None,
-    title: str | None = None,
-    ax: Any = None,
-    show: bool | None = None,
-    save: bool | str | None = None,
-    return_fig: bool = False,
-) -> Any:
-    """Draw a map of the groups, similar ones near each other.
+        Parameters
+        ----------
+        adata
+            The cells that `ua.sc.tl.les` compared.
+        key
+            As for `ua.sc.pl.les`.
+        order
+            `"given"`, or `"tree"` in the order of hierarchical clustering.
+        annotate
+            Write the numbers into the cells; None does so for up to 12 groups.
+        cmap, figsize, title, ax, show, save, return_fig
+            As for `ua.sc.pl.les`.
 
-    Parameters
-    ----------
-    adata
-        The cells that `ua.sc.tl.les` compared.
-    color
-        A column of `obs`: the value of each group, where its cells agree, else their mean; or
-        one value per group as a list or dict. None colours by the groups.
-    key
-        Where `ua.sc.tl.les` wrote the result.
-    method
-        `mds`, `metric-mds` or `diffusion`.
-    cmap, figsize, title, ax
-        As in matplotlib.
-    show
-        Show the figure and return None; by default where the backend has a display.
-    save
-        True, or text that is appended to the name: `save="_days.png"` writes
-        `figures/les_days.png`. A path with a folder is taken as it is.
-    return_fig
-        Return the figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes or matplotlib.figure.Figure or None
-        The axes; the figure with `return_fig`; None where it is shown.
-    """
-    found = _read(adata, key)
-    if isinstance(color, str):
-        color = _values_of_groups(adata, key, color, found)
-    options = {"color": color, "cmap": cmap, "method": method, "title": title}
-    return _draw(found, "embedding", key, options, _Output(ax, figsize, show, save, return_fig))
-
-
-def _heatmap(
-    adata: Any,
-    *,
-    key: str = "les",
-    order: str = "given",
-    annotate: bool | None = None,
-    cmap: Any = None,
-    figsize: tuple[float, float] | None = None,
-    title: str | None = None,
-    ax: Any = None,
-    show: bool | None = None,
-    save: bool | str | None = None,
-    return_fig: bool = False,
-) -> Any:
-    """Draw the distances of the groups as a heat map.
-
-    Parameters
-    ----------
-    adata
-        The cells that `ua.sc.tl.les` compared.
-    key
-        As for `ua.sc.pl.les`.
-    order
-        `"given"`, or `"tree"` in the order of hierarchical clustering.
-    annotate
-        Write the numbers into the cells; None does so for up to 12 groups.
-    cmap, figsize, title, ax, show, save, return_fig
-        As for `ua.sc.pl.les`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes or matplotlib.figure.Figure or None
-        As for `ua.sc.pl.les`.
-    """
-    found = _read(adata, key)
-    options = {"order": order, "annotate": annotate, "cmap": cmap, "title": title}
-    output = _Output(ax, figsize, show, save, return_fig)
-    return _draw(found, "heatmap", f"{key}_heatmap", options, output)
+        Returns
+        -------
+        matplotlib.axes.Axes or matplotlib.figure.Figure or None
+            As for `ua.sc.pl.les`.
+        """
+        found = get.les(adata, key)
+        options = {"order": order, "annotate": annotate, "cmap": cmap, "title": title}
+        output = _Output(ax, figsize, show, save, return_fig)
+        return _draw(found, "heatmap", f"{key}_heatmap", options, output)
 
 
 def _draw(
@@ -295,29 +314,6 @@ def _is_result(entry: Any) -> bool:
 def _require_anndata(adata: Any) -> None:
     if not _check.is_anndata(adata):
         raise InputTypeError(f"adata must be an AnnData object, not {_check.shape_of(adata)}.")
-
-
-_compute.__name__ = _read.__name__ = _map.__name__ = "les"
-_heatmap.__name__ = "les_heatmap"
-
-
-class tl:  # noqa: N801
-    """Tools."""
-
-    les = staticmethod(_compute)
-
-
-class pl:  # noqa: N801
-    """Plots."""
-
-    les = staticmethod(_map)
-    les_heatmap = staticmethod(_heatmap)
-
-
-class get:  # noqa: N801
-    """Results."""
-
-    les = staticmethod(_read)
 
 
 __all__ = ["get", "pl", "tl"]

@@ -7,7 +7,9 @@ from ...errors import MissingExtraError
 
 try:
     import torch as _torch  # noqa: F401
-except ImportError as error:
+except ModuleNotFoundError as error:
+    if error.name != "torch":  # one that torch itself imports
+        raise
     raise MissingExtraError("torch", "torch", "unaligned.torch") from error
 
 from .loss import LESLoss as LESLoss

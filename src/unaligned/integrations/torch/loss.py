@@ -13,7 +13,7 @@ from ... import _check, defaults
 from ...errors import InputError, InputTypeError, RecipeMismatchError
 from ...inference.partition import SHARE
 from ...spectra.signature import Signature
-from .spectrum import signature
+from .spectrum import require_dense, signature
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -157,20 +157,14 @@ class LESLoss(nn.Module):
         return found.mean() if self.reduction == "mean" else found.sum()
 
     def _block_size(self, points: Any, other: Any) -> int:
-        for name, batch in (("points", points), ("other", other)):
-            if not isinstance(batch, Tensor) or batch.ndim < 2:
-                raise InputTypeError(
-                    f"{name} must be a tensor of (…, N, d), not {_check.shape_of(batch)}."
-                )
+        _require_batch("points", points)
+        _require_batch("other", other)
         # Four blocks of a batch; fewer than 8 rows have too few eigenvalues.
         return self.block_size or max(min(points.shape[-2], other.shape[-2]) // 4, 8)
 
     def _blocks(self, name: str, points: Any, size: int | None, least: int = 2) -> Tensor:
         """Return the signatures of the blocks of a batch, (…, blocks, K)."""
-        if not isinstance(points, Tensor) or points.ndim < 2:
-            raise InputTypeError(
-                f"{name} must be a tensor of (…, N, d), not {_check.shape_of(points)}."
-            )
+        _require_batch(name, points)
         rows, size = points.shape[-2], int(size or 1)
         n_blocks = rows // size
         if n_blocks < least:
@@ -199,6 +193,14 @@ class LESLoss(nn.Module):
         return f"{target}, reduction={self.reduction!r}, squared={self.squared}"
 
 
+def _require_batch(name: str, points: Any) -> None:
+    if not isinstance(points, Tensor) or points.ndim < 2:
+        raise InputTypeError(
+            f"{name} must be a tensor of (…, N, d), not {_check.shape_of(points)}."
+        )
+    require_dense(name, points)
+
+
 def _as_points(reference: Any) -> Tensor:
     """Return the points of a reference as a tensor without gradients."""
     if not isinstance(reference, Tensor):
@@ -208,6 +210,7 @@ def _as_points(reference: Any) -> Tensor:
             raise InputTypeError(
                 f"reference must be a Signature, points or None, not {_check.shape_of(reference)}."
             ) from error
+    require_dense("reference", reference)
     if reference.ndim != 2 or not reference.is_floating_point():
         raise InputError(
             "reference must be floating-point points of (M, d); got "

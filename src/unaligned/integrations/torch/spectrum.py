@@ -101,6 +101,7 @@ def _working(points: Any, kind: str, n_eigenvalues: int, gamma: float) -> Tensor
             f"points must be a torch.Tensor, not {_check.shape_of(points)}. For arrays use "
             "ua.signature, or torch.as_tensor."
         )
+    require_dense("points", points)
     if not points.is_floating_point():
         raise InputTypeError(f"points must be floating-point, not {points.dtype}.")
     shape = tuple(points.shape)
@@ -119,6 +120,15 @@ def _working(points: Any, kind: str, n_eigenvalues: int, gamma: float) -> Tensor
     # The rounding of single precision is about 1e-7 of the largest eigenvalue.
     single = points.dtype == torch.float32 and gamma >= 1e-5
     return points if single else points.double()
+
+
+def require_dense(name: str, points: Tensor) -> None:
+    """Raise for sparse and nested tensors."""
+    if points.is_nested or points.layout != torch.strided:
+        raise InputTypeError(
+            f"{name} must be a dense tensor. Use {name}.to_dense() if it is sparse, and each of "
+            f"{name}.unbind() if it is nested."
+        )
 
 
 def _raise_if(bad: Tensor, error: type[Exception], message: str) -> None:
