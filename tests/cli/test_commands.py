@@ -79,6 +79,17 @@ def test_cache_info_and_clear(files):
     assert "--keep 'much' must be a size such as 100MB" in failed.stderr
 
 
+@pytest.mark.parametrize("command", ["info", "clear"])
+def test_a_file_or_a_folder_of_other_files_is_no_cache(files, command):
+    for path in ("cells.npy", "."):
+        found = run("cache", command, "--cache", path)
+        assert found.exit_code == 2
+        assert f"--cache {path!r} is not a cache of signatures" in found.stderr
+    assert "no folder 'nowhere' yet" in run("cache", "info", "--cache", "nowhere").stderr
+    (files / "empty").mkdir()
+    assert run("cache", command, "--cache", "empty").exit_code == 0
+
+
 def test_distances_lists_every_distance():
     found = run("distances")
     assert found.exit_code == 0

@@ -151,6 +151,10 @@ def test_all_outputs_are_written(files):
     [
         ("compare cells.npy nothing.npy", "Cannot read 'nothing.npy'"),
         ("compare cells.npy", "nothing to compare it with"),
+        ("compare cells.npy http://x.org/a.csv", "'http://x.org/a.csv' is a URL"),
+        ("compare cells.npy 2024-01-01T10:00.csv", "Cannot read '2024-01-01T10:00.csv'"),
+        ("compare cells.npy nothing.npz:first", "Cannot read 'nothing.npz'"),
+        ("compare cells.npy model.npy --distance ''", "--distance names none. Give at least one"),
         ("compare cells.npy cells.npy", "'cells.npy' is given twice. Give"),
         (
             "compare cells.npy ./cells.npy",

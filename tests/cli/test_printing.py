@@ -96,6 +96,19 @@ def test_errors_of_distance_options_show_what_can_be_typed():
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("compare cells.npy model.npy --option n_eigenvalues=5 -K 6", "--n-eigenvalues"),
+        ("test before.npy after.npy --option solver=exact --solver krylov", "--solver"),
+        ("test before.npy after.npy --option rng=3", "--seed"),
+    ],
+)
+def test_an_option_given_in_two_ways_is_an_error(command, flag):
+    assert f"and {flag} set the same. Use {flag} only." in fails(command)
+
+
+@pytest.mark.usefixtures("files")
 def test_info_of_missing_values_names_no_option():
     np.save("empty.npy", np.full((9, 2), np.nan))
     message = fails("info empty.npy")

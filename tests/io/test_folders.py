@@ -81,7 +81,7 @@ def test_skipped_files_warn(tmp_path):
 
 def test_folder_without_supported_files_raises(tmp_path):
     (tmp_path / "README.md").write_text("about")
-    with pytest.raises(FileError, match=r"no file of a supported format"):
+    with pytest.raises(FileError, match=r"no file of a supported format. Supported: .npy,"):
         ua.load_all(tmp_path)
     with pytest.raises(FileError, match=r"no images.*load_all"):
         ua.load(tmp_path)

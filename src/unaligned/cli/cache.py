@@ -1,8 +1,11 @@
 """`unaligned cache`."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +14,9 @@ from ..errors import InputError, counted
 from .app import app, command
 from .options import AsJSON, CacheFolder, cache_in, option
 from .printing import print_json, print_message, stdout
+
+if TYPE_CHECKING:
+    from ..cache import Cache
 
 cache = typer.Typer(
     name="cache",
@@ -23,10 +29,12 @@ app.add_typer(cache)
 @command("unaligned cache info", "unaligned cache info --json", group=cache)
 def info(folder: CacheFolder = None, json: AsJSON = False) -> None:
     """Show the folder of the cache and its size."""
-    found = cache_in(folder).info()
+    found = _cache(folder).info()
     if json:
         print_json(asdict(found))
         return
+    if not Path(found.folder).exists():
+        print_message(f"There is no folder {found.folder!r} yet.")
     size = f"{amount(found.n_bytes)} of at most {amount(found.max_bytes)}"
     stdout().print(f"{found.folder}: {counted(found.n_signatures, 'signature')}, {size}")
 
@@ -37,9 +45,21 @@ def clear(
     keep: Annotated[str, option("Keep the last used, up to SIZE.", True, metavar="SIZE")] = "0",
 ) -> None:
     """Remove signatures from the cache."""
-    found = cache_in(folder)
+    found = _cache(folder)
     removed = counted(found.clear(keep_bytes=_n_bytes(keep)), "signature")
     print_message(f"Removed: {removed}. Left: {found.info().n_signatures}.")
+
+
+def _cache(folder: Path | None) -> Cache:
+    """Return the cache in a folder; raise if there is something else."""
+    found = cache_in(folder)
+    path, is_cache = Path(found.folder), True
+    if path.is_dir():
+        others = any(inside.name[0] != "." for inside in path.iterdir())
+        is_cache = found.info().n_signatures > 0 or not others
+    if not is_cache or path.is_file():
+        raise InputError(f"--cache {str(path)!r} is not a cache of signatures. Check the path.")
+    return found
 
 
 def _n_bytes(text: str) -> int:

@@ -220,8 +220,9 @@ def compare(
     output.require_possible()
     listed = [name for text in distance or ["les"] for name in words(text) or ()]
     names = list(dict.fromkeys(listed))
-    extra = distance_options(option_pairs)
-    options = _options_by_distance(names, {**signature.given(), **extra})
+    if not names:
+        raise InputError("--distance names none. Give at least one, such as les.")
+    options = _options_by_distance(names, distance_options(option_pairs, signature.given()))
     datasets = reading.load(files, short=not references)
     others = reading.load(references) if references else None
     if len(datasets) < 2 and not others:

@@ -7,7 +7,7 @@ import glob
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -75,10 +75,12 @@ def pairs(
     return found
 
 
-def distance_options(texts: Iterable[str] | None) -> dict[str, Any]:
-    """Return the options of a distance from KEY=VALUE texts."""
-    given = pairs("--option", texts, "squared=true")
-    return {key: literal(value) for key, value in given.items()}
+def distance_options(texts: Iterable[str] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given options, and those of a distance from KEY=VALUE texts."""
+    found = pairs("--option", texts, "squared=true")
+    for name in found.keys() & given.keys():
+        raise InputError(f"--option {name!r} and {name}= set the same. Use {name}= only.")
+    return {**given, **{key: literal(value) for key, value in found.items()}}
 
 
 def words(text: str | None) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,19 +73,15 @@ def run_test(
             f"test needs two datasets, and {len(datasets)} are given: {', '.join(datasets)}. Give "
             "two files, or one that --group-by splits in two."
         )
-    options = distance_options(option_pairs)
-    first, second = datasets.values()
-    found = ua.permutation_test(
-        first,
-        second,
-        distance=distance,
-        groups=labels,
-        block_size=block_size,
-        n_permutations=n_permutations,
-        rng=run.rng,
-        n_jobs=run.n_jobs,
-        **{**signature.given(), **options},
-    )
+    settings = {
+        "distance": distance,
+        "groups": labels,
+        "block_size": block_size,
+        "n_permutations": n_permutations,
+        **asdict(run),
+        **signature.given(),
+    }
+    found = ua.permutation_test(*datasets.values(), **distance_options(option_pairs, settings))
     if json:
         print_json(_as_json(found))
     else:

@@ -253,9 +253,7 @@ def drop_missing(values: Values, kind: str, label: str, nan_policy: str) -> tupl
     if nan_policy == "raise" or kind != "points":
         remedy = "Fill them, or remove those rows and columns."
         if kind == "points":
-            remedy = (
-                "Fill them, or pass nan_policy='omit' (also to ua.Dataset) to drop those rows."
-            )
+            remedy = "Fill them, or drop those rows with nan_policy='omit'."
         raise InputError(
             f"{label} has NaN or infinite values in {bad.size} of {n_rows} rows "
             f"(first in row {bad[0]}). {remedy}"

@@ -318,7 +318,7 @@ def disk_size(path: Path) -> int:
         what = "a pipe, socket or device, which cannot be read twice"
         raise FileError(f"{name!r} is {what}. Save it to a file first.")
     if not status.st_size:
-        raise FileError(f"{name!r} is empty (0 bytes).")
+        raise FileError(f"{name!r} is empty (0 bytes). Write it again, or leave it out.")
     return status.st_size
 
 

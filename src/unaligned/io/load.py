@@ -36,7 +36,7 @@ from .base import (
     natural_key,
     text_of,
 )
-from .registry import PathLike, Place, format_of, joined, known_suffix, locate, stem
+from .registry import SUPPORTED, PathLike, Place, format_of, joined, known_suffix, locate, stem
 
 # The name of a group of rows, which rows (None: all of them), and its metadata.
 _Group: TypeAlias = tuple[str | None, npt.NDArray[np.bool_] | None, dict[str, Any]]
@@ -237,7 +237,7 @@ def places(place: Place) -> list[Place]:
         if not readable and image_files(place.path):
             return [place]
         if not readable:
-            raise FileError("The folder contains no file of a supported format.")
+            raise FileError(f"The folder contains no file of a supported format. {SUPPORTED}")
     skipped = [path.name for path in inside if path not in readable]
     if skipped:
         what = f"skipped {counted(len(skipped), 'entry', 'entries')} of unknown format"

@@ -1,5 +1,6 @@
 """The registry of formats; the file, the part and the dataset names that a path means."""
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ IMAGES = Format(
     is_folder=True,
 )
 _BY_SUFFIX = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
+SUPPORTED = f"Supported: {', '.join(_BY_SUFFIX)}."
 
 
 def format_of(path: Path) -> Format:
@@ -83,7 +85,7 @@ def format_of(path: Path) -> Format:
     if path.suffix.lower() in IMAGES.suffixes:
         raise FileError(f"{name} is one image, which is one row. Give the folder of images.")
     what = f"the suffix {path.suffix!r}, which is not supported" if path.suffix else "no suffix"
-    raise FileError(f"{name} has {what}. Supported: {', '.join(_BY_SUFFIX)}.")
+    raise FileError(f"{name} has {what}. {SUPPORTED}")
 
 
 def known_suffix(path: Path) -> str | None:
@@ -106,9 +108,13 @@ def locate(path: PathLike) -> Place:
     colons = [i for i, letter in enumerate(text) if letter == ":" and i > 1]  # not of a drive
     if os.path.lexists(text) or not colons:
         return Place(Path(text), None)
+    if "://" in text:
+        raise FileError(f"{text!r} is a URL, which is not read. Download it, and give the file.")
     # The longest beginning that exists: folders and keys may contain colons.
-    cut = next((i for i in reversed(colons) if os.path.lexists(text[:i])), colons[0])
-    return Place(Path(text[:cut]), text[cut + 1 :])
+    there = (i for i in reversed(colons) if os.path.lexists(text[:i]))
+    named = (i for i in colons if known_suffix(Path(text[:i])))  # of a file that is missing
+    cut = next(itertools.chain(there, named), None)
+    return Place(Path(text[:cut]), None if cut is None else text[cut + 1 :])
 
 
 def stem(path: Path) -> str:

@@ -66,7 +66,7 @@ def estimate_scale(
             "duplicates. Remove the duplicates, or give bandwidth='mean' or a number (σ² itself)."
         )
         equal = "all points are equal. There is nothing to compare; leave this dataset out."
-        reason = equal if settings.bandwidth == "mean" else duplicates
+        reason = equal if settings.bandwidth == "mean" or _mean(data) <= 0 else duplicates
         raise DegenerateDataError(f"bandwidth={settings.bandwidth!r} gives σ²=0: {reason}")
     return Scale(value, settings.bandwidth_factor * error)
 
