@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import unaligned as ua
+from unaligned import _check
 from unaligned.errors import (
     DataWarning,
     FileError,
@@ -51,6 +52,24 @@ def test_get_returns_an_equal_signature(store):
     assert back.total_error_bound == kept.total_error_bound
     assert ua.distance(back, kept) == 0
     assert back.stats["kernel_entries"] == kept.stats["kernel_entries"]
+
+
+def test_listing_has_no_statement_and_no_evaluation_per_row(store, monkeypatch):
+    statements, opened = [], _file._open
+
+    def traced(*arguments):
+        db = opened(*arguments)
+        db.set_trace_callback(statements.append)
+        return db
+
+    store.names()
+    monkeypatch.setattr(_file, "_open", traced)
+    before = _check._type_hints.cache_info().misses
+    assert len(store.names()) == 6
+    n_statements = len(statements)
+    assert len(store.names({"half": "first"})) == 3
+    assert len(statements) == 2 * n_statements
+    assert _check._type_hints.cache_info().misses == before
 
 
 def test_names_tags_length_and_membership(store):

@@ -1,5 +1,6 @@
 """Comparison to and from a file."""
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -94,7 +95,10 @@ def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparis
         method = resolve_distance(header["distance"], header["options"])
     if method is not None:
         for number, (side, name, keys, *known) in enumerate(header.get("descriptors", ())):
-            stores[side][name] = method.from_arrays({k: arrays[f"d{number}_{k}"] for k in keys})
+            own = {key: arrays[f"d{number}_{key}"] for key in keys}
+            if any(v.dtype.kind not in "iufc" or np.isnan(v).any() for v in own.values()):
+                raise ValueError(f"the descriptor of {name!r} must be numbers")
+            stores[side][name] = method.from_arrays(own)
             if known:  # absent in the first files of 0.1.0
                 facts[side][name] = Facts.from_header(known[0])
     inference = None
@@ -103,9 +107,7 @@ def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparis
         _check.require_types(Inference, {**stored, **header["inference"]})
         inference = Inference(**stored, **header["inference"])
     fitted = [
-        FittedStep(text, arrays[f"step{number}_offset"], arrays[f"step{number}_factor"])
-        if "@" in text
-        else text
+        _fitted_step(text, f"step{number}", arrays) if "@" in text else text
         for number, text in enumerate(header.get("steps", ()))
     ]
     steps = header["preparation"]["preprocess"]
@@ -139,6 +141,11 @@ def from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Comparis
     )
 
 
+def _fitted_step(text: str, place: str, arrays: Mapping[str, Any]) -> FittedStep:
+    names = f"{place}_offset", f"{place}_factor"
+    return FittedStep(text, *(_check.stored_numbers(name, arrays[name]) for name in names))
+
+
 def _require_sound(values: Mapping[str, Any]) -> None:
     """Raise for types and shapes that no comparison has."""
     _check.require_types(Comparison, values)
@@ -155,9 +162,18 @@ def _require_sound(values: Mapping[str, Any]) -> None:
         shapes |= dict.fromkeys(("squared", "p_values", "p_holm", "p_bh"), (n, m))
         shapes |= {"intervals": (n, m, 2), "noise_floor": (n,), "reference_noise_floor": (m,)}
         arrays |= vars(values["inference"])
+    limits = dict.fromkeys(("p_values", "p_holm", "p_bh"), (0.0, 1.0))
+    limits |= dict.fromkeys(("squared", "intervals"), (-math.inf, math.inf))
+    if values["distance"] is None or values["options"].get("unbiased"):  # may be negative
+        limits["distances"] = -math.inf, math.inf
     for name, shape in shapes.items():
-        if arrays[name].shape != shape or arrays[name].dtype.kind != "f":
+        numbers = arrays[name]
+        if numbers.shape != shape or numbers.dtype.kind != "f":
             raise ValueError(f"{name} must be {shape} numbers")
+        if name == "error_bounds":
+            numbers = numbers[~np.isnan(numbers)]  # where no bound is known
+        # By rounding, 1 - CKA can be negative.
+        _check.stored_numbers(name, numbers, *limits.get(name, (-1e-9, math.inf)))
 
 
 def _plain_part(metadata: Mapping[str, Any]) -> Any:

@@ -48,9 +48,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file atomically."""
+    """Write a text file atomically; what UTF-8 cannot encode becomes a question mark."""
     with whole_file(path) as stream:
-        stream.write(text.encode())
+        stream.write(text.encode(errors="replace"))
 
 
 def append_text(path: Path, text: str) -> None:

@@ -61,13 +61,16 @@ class ReadOptions:
             raise InputError("group_by groups rows and cannot be combined with transpose=True.")
         if self.columns is not None:
             columns = self.columns
-            columns = (columns,) if isinstance(columns, (str, int)) else tuple(columns)
+            if isinstance(columns, Iterable):
+                columns = (columns,) if isinstance(columns, str) else tuple(columns)
+            else:
+                columns = (columns,)
             if not columns or not all(isinstance(column, (str, int)) for column in columns):
                 rule = "must be names or positions of columns, at least one"
                 raise InputError(f"columns={self.columns!r} {rule}.")
             object.__setattr__(self, "columns", columns)
         if self.resize is not None:
-            sides = (self.resize,) * 2 if isinstance(self.resize, int) else tuple(self.resize)
+            sides = tuple(self.resize) if isinstance(self.resize, Iterable) else (self.resize,) * 2
             if len(sides) != 2:
                 raise InputError(f"resize={self.resize!r} must be (width, height) in pixels.")
             checked = tuple(_check.positive_int("resize", side) for side in sides)

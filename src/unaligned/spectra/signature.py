@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +129,9 @@ class Recipe:
         """
         found = {**values, "preprocess": tuple(values["preprocess"])}
         _check.require_types(Recipe, found)
-        _check.real_number("gamma", found["gamma"], minimum=0.0)
+        for name in ("gamma", "bandwidth", "bandwidth_factor", "tol"):
+            if not isinstance(found.get(name), str | None):
+                _check.real_number(name, found[name], minimum=0.0)
         _check.positive_int("seed", found.get("seed", 0), minimum=0)
         return Recipe(**found)
 
@@ -181,7 +183,7 @@ class Recipe:
         return differing
 
 
-class _Stats:
+class _Stats(TypedDict, total=False):
     """The types of the `stats` that are read; files have outliers as a number or as rows."""
 
     rows_dropped: int
@@ -406,17 +408,27 @@ class Signature:
         Signature
             Equal to the one that was written.
         """
-        eigenvalues, lower, upper = (np.asarray(arrays[name], dtype=float) for name in _ARRAYS)
+        eigenvalues, lower, upper = (
+            _check.stored_numbers(name, arrays[name], 0.0, np.inf) for name in _ARRAYS
+        )
         if not (eigenvalues.ndim == 1 <= eigenvalues.size == lower.size == upper.size):
             raise ValueError("eigenvalues and their bounds differ in length")
+        if eigenvalues[0] == np.inf or (np.diff(eigenvalues) > 0).any():
+            raise ValueError("eigenvalues must be finite and descending")
         _check.one_of("bound_kind", header["bound_kind"], BOUND_KINDS)
         _check.require_types(Spectrum, header)
+        if header["slack"] < 0:
+            raise ValueError("slack must not be negative")
         about_bounds = (header[name] for name in ("slack", "bound_kind", "solver"))
         spectrum = Spectrum(eigenvalues, lower, upper, *about_bounds)
         known = {name: header[name] for name in (*_IDENTITY, "stats")}
         _check.require_types(Signature, known)
         _check.require_types(_Stats, known["stats"])
-        _check.positive_int("n_samples", known["n_samples"])
+        n, k = known["n_samples"], spectrum.n_eigenvalues
+        if not (1 <= k <= n < 2**63 and 1 <= known["n_features"] < 2**63):
+            raise ValueError(f"K={k} and a size of {n} × {known['n_features']} do not fit")
+        if known["sigma_squared"] is not None:
+            _check.real_number("sigma_squared", known["sigma_squared"], minimum=0.0, strict=True)
         return Signature(spectrum, Recipe.from_dict(header["recipe"]), **known)
 
     def __repr__(self) -> str:

@@ -132,7 +132,7 @@ class Store:
             As for `add`; the value of a tag that is there is replaced.
         """
         with transaction(self.path, write=True) as db:
-            records.require(db, name, self.path)
+            records.require(db, name)
             records.add_tags(db, name, records.as_text(tags))
 
     def get(self, name: str) -> Signature:
@@ -149,7 +149,7 @@ class Store:
             As it was added, under its name in the store.
         """
         with transaction(self.path) as db:
-            records.require(db, name, self.path)
+            records.require(db, name)
             return records.restore(db, name)
 
     def find(self, name: str) -> Record | None:
@@ -165,6 +165,7 @@ class Store:
         Record or None
             Without its values.
         """
+        _check.utf8_text("name", name)
         with transaction(self.path) as db:
             return next(iter(records.select(db, "WHERE name = ?", [name])), None)
 
@@ -178,7 +179,7 @@ class Store:
         """
         with transaction(self.path, write=True) as db:
             for name in names:
-                records.require(db, name, self.path)
+                records.require(db, name)
                 db.execute("DELETE FROM signatures WHERE name = ?", (name,))
 
     def names(self, tags: Mapping[str, Any] | None = None) -> list[str]:

@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import FileError, StoreError
 
 _TIMEOUT = 60.0  # seconds to wait for other processes
+
+
+class Connection(sqlite3.Connection):
+    """A connection that has the path as the caller wrote it, for messages."""
+
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ def prepare(path: Path, *, create: bool, schema: Schema = STORE) -> None:
 @contextmanager
 def transaction(
     path: Path, *, write: bool = False, schema: Schema = STORE
-) -> Iterator[sqlite3.Connection]:
+) -> Iterator[Connection]:
     """Yield a connection; its changes are committed together, or not at all after an error.
 
     Each opens a connection (0.1 ms), so that any thread and process can use the store.
@@ -92,12 +99,15 @@ def transaction(
         db.execute("COMMIT")  # after an error, closing rolls back
 
 
-def _open(path: Path, mode: str) -> sqlite3.Connection:
+def _open(path: Path, mode: str) -> Connection:
     address = f"{Path(os.path.abspath(path)).as_uri()}?mode={mode}"
-    return sqlite3.connect(address, uri=True, timeout=_TIMEOUT, isolation_level=None)
+    options: Any = {"uri": True, "timeout": _TIMEOUT, "isolation_level": None}
+    db = sqlite3.connect(address, factory=Connection, **options)
+    db.path = path
+    return db
 
 
-def _version(db: sqlite3.Connection, path: Path, schema: Schema) -> int:
+def _version(db: Connection, path: Path, schema: Schema) -> int:
     """Return the schema version, 0 for an empty file; call within a transaction."""
     what = f"{schema.name.capitalize()} {str(path)!r}"
     version: int = db.execute("PRAGMA user_version").fetchone()[0]

@@ -31,11 +31,8 @@ def drawn_references(
     for record, origin in zip(larger, origins, strict=True):
         try:
             dataset = _read(record, origin, seed, files)
-        except UnalignedError as error:
+        except (UnalignedError, OSError) as error:
             failed[record.name] = str(error)
-            continue
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            failed[record.name] = f"what the store has of its file is damaged ({error!r})."
             continue
         drawn = dataset.subsample(size, dataset.generator(seed))
         found[record.name] = signature(drawn, **options)
@@ -50,20 +47,20 @@ def drawn_references(
     return found
 
 
-def _read(
-    record: Record, origin: Mapping[str, Any] | None, seed: int, files: dict[str, Any]
-) -> Dataset:
+def _read(record: Record, origin: Any, seed: int, files: dict[str, Any]) -> Dataset:
     """Return the dataset that a reference was computed from, checked by its fingerprint."""
-    if not origin:
+    if not isinstance(origin, dict):
         raise InputError("its file is not known. Add it by `unaligned describe`.")
+    path, options = (origin.get(key) for key in ("path", "options"))
+    if not isinstance(path, str) or not isinstance(options, dict) or "path" in options:
+        raise InputError("what the store has of its file is damaged. Describe it again.")
     if str(origin) not in files:
-        options = origin["options"].items()
-        given: Any = {key: tuple(v) if isinstance(v, list) else v for key, v in options}
-        files[str(origin)] = load_all(origin["path"], **given)
+        given: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+        files[str(origin)] = load_all(path, **given)
     for dataset in files[str(origin)].values():
         if dataset.n_samples == record.rows_drawn_from:
             dataset = dataset.subsample(record.n_samples, dataset.generator(seed))
         if dataset.fingerprint == record.fingerprint:
             found: Dataset = dataset.with_options(name=record.name)
             return found
-    raise InputError(f"{origin['path']!r} has other data now. Describe it again.")
+    raise InputError(f"{path!r} has other data now. Describe it again.")

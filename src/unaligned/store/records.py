@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from ..errors import (
     required,
     restoring,
 )
+from .file import Connection
 
 if TYPE_CHECKING:  # `unaligned list` imports nothing heavier than numpy
     import pandas as pd
@@ -95,7 +95,7 @@ class Neighbour:
 
 
 def insert(
-    db: sqlite3.Connection,
+    db: Connection,
     signature: Signature,
     name: str | None,
     tags: Mapping[str, str],
@@ -130,6 +130,9 @@ def insert(
         "version": signature.recipe.version,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    for what, value in row.items():
+        if isinstance(value, str):
+            _check.utf8_text(what, value)
     columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
     key = db.execute(f"INSERT INTO signatures ({columns}) VALUES ({places})", row).lastrowid
     parts = (signature.values, arrays["eigenvalues"], arrays["lower"], arrays["upper"])
@@ -139,7 +142,7 @@ def insert(
     return True
 
 
-def restore(db: sqlite3.Connection, name: str) -> Signature:
+def restore(db: Connection, name: str) -> Signature:
     """Return a signature as it was inserted."""
     from ..spectra.signature import Signature
 
@@ -156,14 +159,13 @@ def restore(db: sqlite3.Connection, name: str) -> Signature:
         return Signature.from_parts({**header, "recipe": json.loads(recipe)}, arrays)
 
 
-def row_of(db: sqlite3.Connection, name: str) -> AbstractContextManager[None]:
+def row_of(db: Connection, name: str) -> AbstractContextManager[None]:
     """Turn errors about the values of a row into one that names the file and the row."""
-    path = db.execute("PRAGMA database_list").fetchone()[2]
     remedy = " Remove it and describe its data again."
-    return restoring(f"Store {path!r}: the row of {name!r}", remedy)
+    return restoring(f"Store {str(db.path)!r}: the row of {name!r}", remedy)
 
 
-def select(db: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> list[Record]:
+def select(db: Connection, condition: str, values: Sequence[str | int]) -> list[Record]:
     """Return the records that satisfy an SQL condition, in the order of adding."""
     names = [field.name for field in fields(Record)]
     nested = {"rows_drawn_from": "json_extract(details, '$.stats.rows_drawn_from')"}
@@ -176,6 +178,8 @@ def select(db: sqlite3.Connection, condition: str, values: Sequence[str | int]) 
             facts["tags"] = json.loads(facts["tags"])
             _check.require_types(Record, facts)
             _check.positive_int("n_samples", facts["n_samples"])
+            if facts["error_bound"] < 0:
+                raise ValueError("error_bound must not be negative")
             found.append(Record(**facts))
     return found
 
@@ -188,15 +192,16 @@ def where(tags: Mapping[str, Any] | None) -> tuple[str, list[str]]:
     return f"WHERE {condition}" if pairs else "", [text for pair in pairs.items() for text in pair]
 
 
-def require(db: sqlite3.Connection, name: str, path: Path) -> None:
+def require(db: Connection, name: str) -> None:
     """Raise an error if there is no signature of this name."""
+    _check.utf8_text("name", name)
     if db.execute("SELECT 1 FROM signatures WHERE name = ?", (name,)).fetchone() is None:
         names = [str(row[0]) for row in db.execute("SELECT name FROM signatures LIMIT 10000")]
         near = _check.did_you_mean(name, names)
-        raise InputError(f"Store {str(path)!r} has no signature {name!r}.{near}")
+        raise InputError(f"Store {str(db.path)!r} has no signature {name!r}.{near}")
 
 
-def add_tags(db: sqlite3.Connection, name: str, tags: Mapping[str, str]) -> None:
+def add_tags(db: Connection, name: str, tags: Mapping[str, str]) -> None:
     """Add tags to those of a signature."""
     if tags:
         (old,) = select(db, "WHERE name = ?", [name])
@@ -208,10 +213,13 @@ def as_text(tags: Mapping[str, Any] | None) -> dict[str, str]:
     """Return tags with keys and values as text, as they are stored."""
     if tags is not None and not isinstance(tags, Mapping):
         raise InputTypeError(f"tags={tags!r} must be a dict such as {{'tissue': 'liver'}}.")
-    return {str(key): str(value) for key, value in (tags or {}).items()}
+    found = {str(key): str(value) for key, value in (tags or {}).items()}
+    for text in itertools.chain(*found.items()):
+        _check.utf8_text("tags", text)
+    return found
 
 
-def recipe_and_k(db: sqlite3.Connection) -> tuple[Recipe | None, int]:
+def recipe_and_k(db: Connection) -> tuple[Recipe | None, int]:
     """Return the recipe and the K of all signatures, None and 0 if there is none."""
     row = db.execute(
         "SELECT name, recipe, n_eigenvalues FROM signatures ORDER BY id LIMIT 1"
@@ -229,7 +237,7 @@ def _recipe(text: str) -> Recipe:
     return Recipe.from_dict(json.loads(text))
 
 
-def require_fitting(db: sqlite3.Connection, signature: Signature, what: str) -> None:
+def require_fitting(db: Connection, signature: Signature, what: str) -> None:
     """Raise an error if a signature has another recipe or K than those of the store."""
     recipe, k = recipe_and_k(db)
     if recipe is None:
@@ -245,7 +253,7 @@ def require_fitting(db: sqlite3.Connection, signature: Signature, what: str) -> 
         )
 
 
-def _require_same(db: sqlite3.Connection, signature: Signature, name: str) -> None:
+def _require_same(db: Connection, signature: Signature, name: str) -> None:
     """Raise an error if the store has another signature under this name."""
     fingerprint, recipe, k = db.execute(
         "SELECT fingerprint, recipe, n_eigenvalues FROM signatures WHERE name = ?", (name,)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,7 +13,7 @@ from .._check import FloatArray, IndexArray
 from ..comparison import prepare, signature
 from ..data.dataset import Dataset
 from ..embedding import AGGREGATORS
-from ..errors import DataWarning, InputError, counted, merged, restoring, warn
+from ..errors import DataWarning, FileError, InputError, counted, merged, warn
 from ..inputs import (
     DataLike,
     is_size_biased,
@@ -26,7 +24,7 @@ from ..metrics.les import LES
 from ..preparation import common_size, subsample_all
 from ..spectra.pipeline import SignatureSettings
 from ..spectra.signature import Signature
-from .file import transaction
+from .file import Connection, transaction
 from .origins import drawn_references
 from .records import (
     DTYPE,
@@ -75,9 +73,7 @@ def nearest(
         drawn = drawn_references(store, tags, query.n_samples, store.options)
     with transaction(store.path) as db:
         require_fitting(db, query, "This signature does not fit the store")
-        damaged = partial(restoring, f"Store {str(store.path)!r}", " Restore a backup.")
-        with damaged():
-            ids, distances = _scan(db, query.values, tags)
+        ids, distances = _scan(db, query.values, tags)
         if not ids.size:
             raise InputError(
                 f"No signature of the store has the tags {dict(tags)}."
@@ -89,9 +85,8 @@ def nearest(
         _warn_of_columns(db, query, tags)
         if aggregate is not None or drawn:
             records = select(db, *where(tags))  # in the order of the distances
-            with damaged():
-                if len(records) != ids.size:
-                    raise ValueError("a vector is missing")
+            if len(records) != ids.size:
+                raise _damaged(db, "a vector is missing")
             for i, record in enumerate(records):
                 if record.name in drawn:
                     records[i] = _redrawn(record, drawn[record.name])
@@ -103,8 +98,10 @@ def nearest(
         for i in np.argsort(distances, kind="stable")[:k]:  # ties in the order of adding
             if distances[i] > limit:
                 break
-            with damaged():
-                record = records[i] if drawn else select(db, "WHERE id = ?", [int(ids[i])])[0]
+            matches = [records[i]] if drawn else select(db, "WHERE id = ?", [int(ids[i])])
+            if not matches:
+                raise _damaged(db, f"vector {ids[i]} has no name")
+            record = matches[0]
             bound = record.error_bound + query.total_error_bound
             distance, size = float(distances[i]), record.n_samples
             found.append(Neighbour(record.name, distance, bound, record.tags, n_samples=size))
@@ -145,7 +142,7 @@ def _describe(store: Store, data: DataLike, subsample: int | str | None, tags: T
     return signature(dataset, rng=seed, **options)
 
 
-def _extremes(db: sqlite3.Connection, tags: Tags) -> list[tuple[str, int]]:
+def _extremes(db: Connection, tags: Tags) -> list[tuple[str, int]]:
     """Return name and size of the smallest and the largest reference with these tags."""
     condition, texts = where(tags)
     # SQLite takes the name from the row that has the extreme.
@@ -158,7 +155,7 @@ def _extremes(db: sqlite3.Connection, tags: Tags) -> list[tuple[str, int]]:
     return found
 
 
-def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[IndexArray, FloatArray]:
+def _scan(db: Connection, values: FloatArray, tags: Tags) -> tuple[IndexArray, FloatArray]:
     """Return the ids and distances (the root of Eq. 11) of all references with these tags."""
     condition, texts = where(tags)
     chosen = f"WHERE id IN (SELECT id FROM signatures {condition})" if condition else ""
@@ -169,15 +166,22 @@ def _scan(db: sqlite3.Connection, values: FloatArray, tags: Tags) -> tuple[Index
         ids += [row[0] for row in rows]
         for key, data in rows:
             if not isinstance(data, bytes) or len(data) != values.nbytes:
-                raise ValueError(f"vector {key} has not {values.size} numbers")
+                raise _damaged(db, f"vector {key} has not {values.size} numbers")
         matrix = np.frombuffer(b"".join(row[1] for row in rows), dtype=DTYPE)
         difference = matrix.reshape(-1, values.size) - values
         squares.append(np.einsum("ij,ij->i", difference, difference))
-    return np.array(ids, dtype=np.int64), np.sqrt(np.concatenate([np.empty(0), *squares]))
+    distances = np.sqrt(np.concatenate([np.empty(0), *squares]))
+    if not np.isfinite(distances).all():
+        raise _damaged(db, f"vector {ids[int(np.isfinite(distances).argmin())]} is not finite")
+    return np.array(ids, dtype=np.int64), distances
+
+
+def _damaged(db: Connection, reason: str) -> FileError:
+    return FileError(f"Store {str(db.path)!r} is damaged ({reason}). Restore a backup.")
 
 
 def _warn_of_sizes(
-    db: sqlite3.Connection, query: Signature, store: Store, tags: Tags, *, can_subsample: bool
+    db: Connection, query: Signature, store: Store, tags: Tags, *, can_subsample: bool
 ) -> None:
     """Warn if distances are due to different sizes."""
     query = replace(query, name=query.name or "new data")
@@ -195,7 +199,7 @@ def _warn_of_sizes(
     warn_about_sizes(method, [query, other], remedy if larger else None)
 
 
-def _warn_of_columns(db: sqlite3.Connection, query: Signature, tags: Tags) -> None:
+def _warn_of_columns(db: Connection, query: Signature, tags: Tags) -> None:
     """Warn if all references have another number of columns than the data."""
     condition, texts = where(tags)
     least, most, count = db.execute(
