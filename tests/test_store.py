@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -185,6 +186,32 @@ def test_add_rejects_other_types_and_missing_names(store):
         store.add(replace(described(0), name=None))
     with pytest.raises(InputTypeError, match="tags='liver' must be a dict"):
         store.add(described(9), tags="liver")
+
+
+def test_text_without_utf_8_is_an_error(store):
+    bad = "b\ud800"
+    message = r"'b\\ud800' is not UTF-8 text\. Leave out '\\ud800'"
+    calls = [
+        lambda: store.add(described(9), name=bad),
+        lambda: store.add(replace(described(9), fingerprint=bad)),
+        lambda: store.tag("cloud 0", {"key": bad}),
+        lambda: store.names({bad: "value"}),
+        lambda: store.nearest(cloud(0), tags={bad: "value"}),
+        lambda: store.get(bad),
+        lambda: store.find(bad),
+        lambda: store.remove("cloud 0", bad),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=message):
+            call()
+    assert len(store) == 6
+
+
+def test_stored_tags_without_utf_8_are_exported(store, tmp_path):
+    with closing(sqlite3.connect(store.path)) as db, db:  # as 0.1.0 could write them
+        db.execute("UPDATE signatures SET tags = ? WHERE id = 1", (json.dumps({"k": "\udcff"}),))
+    assert store.export(tmp_path / "found.csv") == 6
+    assert ",?," in (tmp_path / "found.csv").read_text()
 
 
 def test_remove_is_all_or_none(store):

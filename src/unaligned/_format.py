@@ -5,13 +5,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Control characters, such as the start of an escape sequence, and bytes that are not UTF-8.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters, such as the start of an escape sequence, those that reverse the direction of
+# text, and bytes that are not UTF-8.
+CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_LINES = "\t\n\u2028\u2029"
 
 
 def printable(text: str) -> str:
     """Return text with � for what must not reach a terminal, a figure or a file of ours."""
-    return _UNPRINTABLE.sub("�", text)
+    return re.sub(f"[{CONTROLS}]", "�", text)
+
+
+def printable_line(text: str) -> str:
+    """Return text in one line, such as a name, with � also for tabs and line breaks."""
+    return re.sub(f"[{CONTROLS}{_LINES}]", "�", text)
 
 
 def amount(n_bytes: float) -> str:

@@ -130,7 +130,7 @@ def test_info_shows_the_other_files_of_a_folder(files):
         assert re.search(r"^ *a +90 .*\n *b +90 ", found.stdout, re.MULTILINE), found.stdout
 
 
-EVIL = "\x1b[31mevil\x9b1m\r\udcff"
+EVIL = "\x1b[31mevil\x9b1m\r\udcff\u202e"
 
 
 def test_control_characters_do_not_reach_the_terminal(capsys):
@@ -139,12 +139,21 @@ def test_control_characters_do_not_reach_the_terminal(capsys):
     printing.print_table(EVIL, rows)
     printing.print_problem("Error", EVIL)
     shown = "".join(capsys.readouterr())
-    assert shown.count("�[31mevil�1m��") == 4
+    assert shown.count("�[31mevil�1m���") == 4
     assert shown.isprintable() or set(filterfalse(str.isprintable, shown)) == {"\n"}
 
 
+def test_cells_of_a_table_are_one_line(capsys):
+    rows = printing.table(["a\nb", "n"], n_text=1)
+    rows.add_row("x\nError: disk failure\u2028", "1")
+    printing.print_table("Names", rows)
+    shown = capsys.readouterr().out
+    assert "a�b" in shown
+    assert "x�Error: disk failure�" in shown
+
+
 def test_control_characters_are_escaped_in_json(capsys):
-    value = {"\x1b[31mevil\x9b1m\x7f\r": "é\x85"}
+    value = {"\x1b[31mevil\x9b1m\x7f\r": "é\x85\u202e\udcff"}
     printing.print_json(value)
     shown = capsys.readouterr().out
     assert json.loads(shown) == value
@@ -183,3 +192,36 @@ def test_file_name_that_is_not_text_is_replaced(files):
     assert ua.Store("o.db").names() == ["bad�"]
     found = run_arguments(["compare", name, "model.npy", "--plot", "o.png"])
     assert found.exit_code == 0, found.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+@pytest.mark.parametrize("pair", [(b"\xe9.npy", b"\xe8.npy"), (b"e\x07.npy", b"e\n.npy")])
+def test_names_that_become_equal_are_numbered(files, pair):
+    names = [os.fsdecode(name) for name in pair]
+    for name, source in zip(names, ("cells.npy", "model.npy"), strict=True):
+        shutil.copy(files / source, name)
+    found = run_arguments(["compare", *names, "--json", "--out", "o.csv"])
+    assert found.exit_code == 0, found.stderr
+    first, second = json.loads(found.stdout)["names"]
+    assert second == f"{first} (2)"
+    assert first.isprintable()
+    assert (files / "o.csv").read_text(encoding="utf-8").startswith(f",{first},{second}\n")
+    found = run_arguments(["describe", *names, "--store", "o.db"])
+    assert found.exit_code == 0, found.stderr
+    assert {*ua.Store("o.db").names()} == {first, second}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["list --tag k=\udcff", "remove x\udcff", "nearest cells.npy --tag k=\udcff"],
+)
+def test_arguments_that_are_not_text_are_errors(files, command):
+    done("describe model.npy --store o.db")
+    found = run_arguments([*command.split(), "--store", "o.db"])
+    assert found.exit_code == 2
+    assert "is not UTF-8 text. Leave out '\\udcff'." in found.stderr
+
+
+def test_tag_that_is_not_text_creates_no_store(files):
+    found = run_arguments(["describe", "model.npy", "--store", "o.db", "--tag", "k=\udcff"])
+    assert (found.exit_code, (files / "o.db").exists()) == (2, False)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import unaligned as ua
-from unaligned.errors import DataWarning, FileError, InputTypeError
+from unaligned.errors import DataWarning, FileError, InputError, InputTypeError
 
 NUMBERS = np.array([[1.5, -2.0], [3.0, 4.25], [0.0, 6.0]])
 
@@ -119,6 +119,37 @@ def test_columns_are_chosen_by_name_or_position_in_order(tmp_path):
         ua.load(path, columns=["z"])
     with pytest.raises(FileError, match=r"no column 7; the 3 columns"):
         ua.load(path, columns=[7])
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path, order):
+    path = tmp_path / "excel.csv"
+    path.write_bytes("\ufeffa,b\n1,2\n".encode(order))
+    with pytest.raises(FileError, match=r"not UTF-8 text.*iconv -f utf-16 -t utf-8"):
+        ua.load(path)
+
+
+@pytest.mark.parametrize("options", [{}, {"columns": ["x"]}, {"columns": [0]}])
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_duplicate_columns_read_by_name_have_one_remedy(tmp_path, suffix, options):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], names=["x", "x", "y"])
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+        assert ua.load(path, columns=["y"]).n_samples == 2
+    else:
+        pytest.importorskip("pyarrow.feather").write_feather(table, str(path))
+    message = r"(columns|the table): the column 'x' occurs twice\. Rename one of them\. Columns"
+    with pytest.raises(FileError, match=message):
+        ua.load(path, **options)
+
+
+@pytest.mark.parametrize("option", ["columns", "resize"])
+def test_options_that_are_no_list_are_input_errors(tmp_path, option):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=f"{option}=1.5 must be"):
+        ua.load(tmp_path / "a.csv", **{option: 1.5})
 
 
 def test_choosing_a_duplicate_column_raises(tmp_path):

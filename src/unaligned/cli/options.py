@@ -66,8 +66,11 @@ def pairs(
     option: str, texts: Iterable[str] | None, example: str = "organ=liver"
 ) -> dict[str, str]:
     """Return the keys and values of KEY=VALUE texts."""
+    from .. import _check
+
     found = {}
     for text in texts or ():
+        _check.utf8_text(option, text)
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise InputError(f"{option} {text!r} must be KEY=VALUE, such as {example}.")
@@ -172,14 +175,14 @@ class FileOptions:
         `on_error` is called with errors of files, which are raised without it.
         """
         from .. import load_all
-        from ..io.registry import name_of, names_of
+        from ..io.registry import joined, name_of, names_of, unique
 
         files = [file for pattern in patterns for file in _expand(pattern)]
         if on_error is not None:  # one bad file of a folder is one error
             files = [inside for file in files for inside in _contained(file)]
         _require_distinct(files)
         found: list[tuple[str, str, Dataset]] = []
-        for file, unique in zip(files, names_of(files), strict=True):
+        for file, own in zip(files, names_of(files), strict=True):
             usual = name_of(file)
             try:
                 datasets = load_all(file, **self._arguments())
@@ -189,12 +192,14 @@ class FileOptions:
                 on_error(error)
                 continue
             for name, dataset in datasets.items():
-                label = unique + name.removeprefix(usual) if name.startswith(usual) else name
+                label = own + name.removeprefix(usual) if name.startswith(usual) else name
                 if short and len(files) == 1 and len(datasets) > 1:
-                    label = label.removeprefix(f"{unique}:")
+                    label = label.removeprefix(f"{own}:")
                 found.append((file, label, dataset))
         counts = Counter(label for _, label, _ in found)
-        names = [f"{file}/{label}" if counts[label] > 1 else label for file, label, _ in found]
+        names = unique(
+            joined(f"{file}/{label}") if counts[label] > 1 else label for file, label, _ in found
+        )
         pairs = zip(names, found, strict=True)
         return {name: dataset.with_options(name=name) for name, (_, _, dataset) in pairs}
 
@@ -210,7 +215,7 @@ class FileOptions:
 
         Without a column there are no labels, None.
         """
-        from ..io.registry import joined, names_of
+        from ..io.registry import joined, names_of, unique
 
         if column is None:
             return self.load(files, short=True), None
@@ -228,14 +233,14 @@ class FileOptions:
         for dataset in loaded.values():
             known = dataset.metadata
             whole = None if self.group_by is None else str(known[self.group_by])
-            parts.setdefault((joined(known["path"], known.get("key")), whole), []).append(dataset)
+            place = ":".join(filter(None, (known["path"], known.get("key"))))
+            parts.setdefault((place, whole), []).append(dataset)
         places = list(dict.fromkeys(place for place, _ in parts))
         short = dict(zip(places, names_of(places), strict=True))
         if len(places) == 1 and self.group_by is not None:
             short[places[0]] = ""
-        datasets = [
-            _one_of(own, joined(short[place], whole)) for (place, whole), own in parts.items()
-        ]
+        names = unique(joined(short[place], whole) for place, whole in parts)
+        datasets = [_one_of(own, name) for own, name in zip(parts.values(), names, strict=True)]
         labels = [
             [d.metadata[column] for d in own for _ in range(d.n_samples)] for own in parts.values()
         ]

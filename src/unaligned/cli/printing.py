@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .._format import jsonable, printable
+from .._format import CONTROLS, jsonable, printable, printable_line
 from ..errors import UnalignedWarning
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def print_problem(kind: str, message: object) -> None:
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON, NaN and infinity as null, control characters escaped."""
     text = json.dumps(jsonable(value), ensure_ascii=False)  # which escapes those of ASCII only
-    typer.echo(re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(re.sub(f"[{CONTROLS}]", lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def stdout() -> Console:
@@ -129,9 +129,17 @@ def table(columns: list[str], *, n_text: int) -> Table:
     from rich import box
     from rich.table import Table
 
-    empty = Table(box=box.SIMPLE_HEAD)
+    class Lines(Table):
+        """A table whose cells are one line each, whatever names of data contain."""
+
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            lines = (printable_line(cell) if isinstance(cell, str) else cell for cell in cells)
+            super().add_row(*lines, **options)
+
+    empty = Lines(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
         is_number = i >= n_text
+        column = printable_line(column)
         empty.add_column(column, justify="right" if is_number else "left", no_wrap=is_number)
     return empty
 

@@ -36,7 +36,17 @@ from .base import (
     natural_key,
     text_of,
 )
-from .registry import SUPPORTED, PathLike, Place, format_of, joined, known_suffix, locate, stem
+from .registry import (
+    SUPPORTED,
+    PathLike,
+    Place,
+    format_of,
+    joined,
+    known_suffix,
+    locate,
+    stem,
+    unique,
+)
 
 # The name of a group of rows, which rows (None: all of them), and its metadata.
 _Group: TypeAlias = tuple[str | None, npt.NDArray[np.bool_] | None, dict[str, Any]]
@@ -139,16 +149,12 @@ def load_all(
     settings, rest = _split("load_all()", options)
     found = [None] if is_anndata(path) or is_frame(path) else places(locate(path))
     stems = ["" if place is None else stem(place.path) for place in found]
-    named: dict[str, Dataset] = {}
+    loaded: list[Dataset] = []
     for place, short in zip(found, stems, strict=True):
         file_name = short if place is None or stems.count(short) == 1 else place.path.name
-        for dataset in _datasets(path, place, settings, {"kind": kind, **rest}, file_name):
-            own_name = name = str(dataset.name or file_name)
-            number = 2
-            while name in named:
-                name, number = f"{own_name} ({number})", number + 1
-            named[name] = dataset.with_options(name=name)
-    return named
+        loaded += _datasets(path, place, settings, {"kind": kind, **rest}, file_name)
+    names = unique(str(dataset.name) for dataset in loaded)
+    return {name: d.with_options(name=name) for name, d in zip(names, loaded, strict=True)}
 
 
 def _split(owner: str, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:

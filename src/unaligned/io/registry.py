@@ -2,14 +2,14 @@
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from .. import _check
-from .._format import printable
+from .._format import printable_line
 from ..errors import FileError, InputError
 from .base import Contents, ReadOptions, Request
 
@@ -132,11 +132,22 @@ def name_of(path: PathLike) -> str:
 
 def joined(*parts: str | None) -> str:
     """Return the parts of a name that exist, separated by colons, without control characters."""
-    return printable(":".join(part for part in parts if part))
+    return printable_line(":".join(part for part in parts if part))
 
 
 def names_of(paths: Sequence[Any]) -> list[str]:
     """Return a name for each path; equal names are replaced by the whole paths."""
     short = [name_of(path) for path in paths]
     pairs = zip(short, paths, strict=True)
-    return [name if short.count(name) == 1 else printable(str(path)) for name, path in pairs]
+    return unique(name if short.count(name) == 1 else joined(str(path)) for name, path in pairs)
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Return the names, repeated ones with a number: `a`, `a (2)`."""
+    found: dict[str, None] = {}
+    for name in names:
+        own, number = name, 2
+        while name in found:
+            name, number = f"{own} ({number})", number + 1
+        found[name] = None
+    return list(found)

@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -26,8 +27,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def find_column(column: str | int, names: list[Any], argument: str) -> int:
-    """Return the position of a column given by name or position."""
+def find_column(
+    column: str | int, names: list[Any], argument: str, *, has_positions: bool = True
+) -> int:
+    """Return the position of a column given by name or position.
+
+    Without `has_positions` columns of one name cannot be told apart by their positions.
+    """
     texts = [str(name) for name in names]
     if isinstance(column, str):
         if texts.count(column) == 1:
@@ -35,7 +41,7 @@ def find_column(column: str | int, names: list[Any], argument: str) -> int:
         what, near = "does not exist", _check.did_you_mean(column, texts)
         if column in texts:
             what, near = "occurs twice", " Rename one of them."
-            if argument == "columns":
+            if argument == "columns" and has_positions:
                 where = [str(i) for i, text in enumerate(texts) if text == column]
                 near = f" Choose by position: {', '.join(where)}."
         shown = ", ".join(map(repr, texts[:20])) + (", …" if len(texts) > 20 else "")
@@ -97,6 +103,8 @@ def read_feather(request: Request) -> Contents:
         return _arrow_contents(request, table.schema, columns, table.num_rows, lambda _: parts)
     with ipc.open_file(path) as file:
         schema = file.schema
+    columns = _numeric_columns(schema, request)
+    _require_unique(schema.names, schema.names)  # of all columns: a dataset has no others
     n_rows = dataset.dataset(path, format="ipc").count_rows()
 
     def read(columns: list[str]) -> Iterator[Any]:
@@ -104,7 +112,6 @@ def read_feather(request: Request) -> Contents:
         with ipc.open_file(path, options=ipc.IpcReadOptions(included_fields=chosen)) as file:
             yield from map(file.get_batch, range(file.num_record_batches))
 
-    columns = _numeric_columns(schema, request)
     n_bits = n_rows * sum(schema.field(name).type.bit_width for name in columns)
     request.require_memory(n_bits // 8)  # before a batch, which can have all rows, is unpacked
     return _arrow_contents(request, schema, columns, n_rows, read)
@@ -120,9 +127,9 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
         excluded.add(names[find_column(column, names, "group_by")])
     wanted = [name for name in names if name not in excluded]
     if options.columns is not None:
-        wanted = [names[find_column(column, names, "columns")] for column in options.columns]
-    for name in wanted:
-        find_column(name, names, "the table")  # raises for a name that occurs twice
+        find = partial(find_column, names=names, argument="columns", has_positions=False)
+        wanted = [names[find(column)] for column in options.columns]
+    _require_unique(wanted, names)
     bad = {}
     for name in wanted:
         kind = schema.field(name).type
@@ -130,6 +137,14 @@ def _numeric_columns(schema: Any, request: Request) -> list[str]:
             bad[name] = str(kind)
     require_numeric(list(bad.items()), len(wanted), options.drop_non_numeric)
     return [name for name in wanted if name not in bad]
+
+
+def _require_unique(wanted: Iterable[str], names: list[str]) -> None:
+    """Raise for a column whose name occurs twice: pyarrow reads columns by name."""
+    counts = Counter(names)
+    for name in wanted:
+        if counts[name] > 1:
+            find_column(name, names, "the table")
 
 
 def _index_columns(schema: Any) -> list[str]:
@@ -202,9 +217,11 @@ def plain_text(data: bytes) -> bytes:
     try:
         data.decode()
     except UnicodeDecodeError as error:
+        is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # its byte order mark
+        encoding = "utf-16" if is_utf16 else "latin1"
         raise FileError(
             f"The file is not UTF-8 text (byte {error.start}). Convert it, for example with "
-            "`iconv -f latin1 -t utf-8`."
+            f"`iconv -f {encoding} -t utf-8`."
         ) from error
     if b"\0" in data:
         raise FileError("The file contains NUL characters, so it is not text.")

@@ -112,6 +112,9 @@ def insert(
     name = signature.name if name is None else name
     if not name or not isinstance(name, str):
         raise InputError(f"name={name!r}: a signature needs a name in a store. Give name='...'.")
+    own = {"fingerprint": signature.fingerprint, "version": signature.recipe.version}
+    for what, text in {"name": name, **own}.items():
+        _check.utf8_text(what, text)
     if not replace and select(db, "WHERE name = ?", [name]):
         _require_same(db, signature, name)
         add_tags(db, name, tags)
@@ -130,9 +133,6 @@ def insert(
         "version": signature.recipe.version,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    for what, value in row.items():
-        if isinstance(value, str):
-            _check.utf8_text(what, value)
     columns, places = ", ".join(row), ", ".join(f":{key}" for key in row)
     key = db.execute(f"INSERT INTO signatures ({columns}) VALUES ({places})", row).lastrowid
     parts = (signature.values, arrays["eigenvalues"], arrays["lower"], arrays["upper"])
