@@ -107,7 +107,7 @@ def test_zero_median_raises_with_a_remedy_that_works(sizes, bandwidth):
 @pytest.mark.parametrize(
     ("points", "options", "error", "message"),
     [
-        (np.ones((30, 3)), {}, DegenerateDataError, r"median distance between points is 0"),
+        (np.ones((30, 3)), {}, DegenerateDataError, r"all points are equal"),
         (np.ones((30, 3)), {"bandwidth": "mean"}, DegenerateDataError, r"all points are equal"),
         (np.ones((1, 3)), {}, DegenerateDataError, r"the dataset has one row.*at least two"),
         (points_of(0, (9, 2)) * 1e200, {}, DegenerateDataError, r"overflow.*Rescale the data"),
